@@ -1,0 +1,87 @@
+"""Threads over tiles: BLAS keeps to one thread inside a tile, results come back in order."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import joblib
+
+__all__ = ["in_order", "n_threads", "single_threaded_blas"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads meant by `n_jobs`: None is 1 unless joblib's context says otherwise."""
+    return max(int(joblib.effective_n_jobs(n_jobs)), 1)
+
+
+def in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """``map`` by a few threads; results in the order of the items, few held at a time."""
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+class _BlasLimit:
+    """BLAS limited to one thread while at least one fit or predict is inside.
+
+    The limit is a property of the process, not of a caller, so concurrent fits share one count:
+    the first sets it, the last restores it.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.controller: Any = None
+        self.limiter: Any = None
+
+    def enter(self) -> None:
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                if self.controller is None:
+                    import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
+                    from threadpoolctl import ThreadpoolController
+
+                    self.controller = ThreadpoolController()
+                self.limiter = self.controller.limit(limits=1, user_api="blas")
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limiter.restore_original_limits()
+
+
+_blas_limit = _BlasLimit()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Inside, a matrix product uses one thread: its bits do not depend on the core count."""
+    _blas_limit.enter()
+    try:
+        yield
+    finally:
+        _blas_limit.leave()

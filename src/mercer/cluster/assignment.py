@@ -1,0 +1,168 @@
+"""Passes over all rows with centres at hand: labels, costs, and better centres.
+
+A row's score for a centre c is ‖f - c‖² - ‖f‖² = ‖c‖² - 2 f·c with f = g @ mix, so the centre is
+folded into mix once and no row is ever multiplied by the rank × rank matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer._types import FloatArray, IdArray
+from mercer.cluster.problem import Problem, check_values
+from mercer.data.format import RowFormat
+from mercer.data.rows import Rows, pad
+from mercer.data.source import Source
+from mercer.data.summary import check_rows
+from mercer.data.sweep import sweep
+from mercer.factors.base import Factor
+from mercer.kernels.base import Kernel
+from mercer.partitions.kmeans import (
+    Partition,
+    nearest_center,
+    scores_of_centers,
+    sums_by_label,
+)
+
+__all__ = ["Assignment", "label_rows", "refine_centers", "tiles_of"]
+
+FULL_SWEEPS = 5  # over all rows, after a sample has chosen the centres
+SCORE_ROWS = 256  # rows per product with the centres: one shape, so a row's bits are its own
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Gives any row its scores for the centres."""
+
+    factor: Factor
+    centers: FloatArray  # (k, rank) float64
+
+    def scorer(self, dtype: Any) -> Callable[[Rows], tuple[FloatArray, FloatArray]]:
+        """Rows in the factor's format → features g and scores, computed in `dtype`."""
+        A, b = scores_of_centers(self.centers)
+        features = self.factor.features(dtype)
+        folded, offset = (self.factor.mix @ A).astype(dtype), b.astype(dtype)
+
+        def scores(rows: Rows) -> tuple[FloatArray, FloatArray]:
+            G = features(rows)
+            return G, _row_products(G, folded) + offset
+
+        return scores
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels, decided in float64.
+
+        A float32 matrix product gives a row other bits at another place in the tile; float64
+        products in one shape do not. So a label is a function of the row alone.
+        """
+        scores, row_format = self.scorer(np.float64), self.factor.format
+        return lambda rows: nearest_center(scores(row_format.apply(rows, np.float64))[1])[0]
+
+    def squared_distances(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → ‖f - c‖² for each centre, in float64."""
+        scores, row_format = self.scorer(np.float64), self.factor.format
+
+        def distances(rows: Rows) -> FloatArray:
+            G, S = scores(row_format.apply(rows, np.float64))
+            F = _row_products(G, self.factor.mix)
+            return np.maximum(S + np.einsum("ij,ij->i", F, F)[:, None], 0.0)
+
+        return distances
+
+
+def tiles_of(
+    source: Source,
+    function: Callable[[Rows], Any],
+    *,
+    kernel: Kernel,
+    block_rows: int,
+    threads: int,
+    stage: str,
+) -> Iterator[tuple[int, Any]]:
+    """(first row, function(rows)) for each tile; rows are checked on the way."""
+
+    def work(rows: Rows, start: int) -> tuple[int, Any]:
+        check_values(kernel, check_rows(rows, start, source), source)
+        return start, function(rows)
+
+    yield from sweep(source, work, block_rows=block_rows, threads=threads, stage=stage)
+
+
+def label_rows(
+    assignment: Assignment, problem: Problem, *, threads: int
+) -> tuple[IdArray | None, FloatArray]:
+    """The label of each row (None where rows are not in memory) and each cluster's weight."""
+    source, weights = problem.source, problem.weights
+    labels = np.empty(source.n_rows, np.intp) if source.in_memory else None
+    totals = np.zeros(len(assignment.centers))
+    decide = assignment.labels()
+    for start, tile in sweep(
+        source,
+        lambda rows, start: (start, decide(rows)),
+        block_rows=problem.block_rows,
+        threads=threads,
+        stage="labels",
+    ):
+        w = None if weights is None else weights[start : start + len(tile)]
+        totals += np.bincount(tile, weights=w, minlength=len(totals))
+        if labels is not None:
+            labels[start : start + len(tile)] = tile
+    return labels, totals
+
+
+def refine_centers(
+    factor: Factor, problem: Problem, partition: Partition, *, max_iter: int, threads: int
+) -> Partition:
+    """A few of Lloyd's sweeps over all rows; nothing per row is kept.
+
+    The cost needs Σ w‖f‖², which would be the dearest part of a sweep; it does not depend on the
+    centres, so the mean over the rows that chose them stands for it.
+    """
+    centers, cost, n_sweeps = partition.centers, partition.inertia, 0
+    for n_sweeps in range(1, min(FULL_SWEEPS, max_iter) + 1):
+        sums, counts, best = _full_sweep(Assignment(factor, centers), problem, threads=threads)
+        means = sums @ factor.mix / np.maximum(counts, np.finfo(float).tiny)[:, None]
+        moved = np.where(counts[:, None] > 0, means, centers)
+        shift = float(((moved - centers) ** 2).sum())
+        centers, cost = moved, float(counts.sum() * partition.mean_norm + best)
+        if shift <= partition.least_shift:
+            break
+    return replace(partition, centers=centers, inertia=cost, n_iter=partition.n_iter + n_sweeps)
+
+
+def _full_sweep(
+    assignment: Assignment, problem: Problem, *, threads: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Σ w·g and Σ w per nearest centre, and Σ w·score, over all rows."""
+    row_format = assignment.factor.format
+    tile = partial(_sweep_tile, assignment.scorer(row_format.dtype), row_format, problem.weights)
+    totals: Any = 0
+    for part in sweep(
+        problem.source, tile, block_rows=problem.block_rows, threads=threads, stage="full sweeps"
+    ):
+        totals = [a + b for a, b in zip(totals, part, strict=True)] if totals else part
+    return totals[0], totals[1], totals[2]
+
+
+def _sweep_tile(
+    scorer: Any, row_format: RowFormat, weights: FloatArray | None, rows: Rows, start: int
+) -> list[Any]:
+    G, scores = scorer(row_format.apply(rows))
+    labels, best = nearest_center(scores)
+    w = np.ones(len(labels)) if weights is None else weights[start : start + len(labels)]
+    sums, counts = sums_by_label(G, labels, w, scores.shape[1])
+    return [sums, counts, float(w @ best)]
+
+
+def _row_products(G: FloatArray, A: FloatArray) -> FloatArray:
+    """G @ A in pieces of one shape: a float64 row's bits do not depend on its neighbours."""
+    out = np.empty((len(G), A.shape[1]), G.dtype)
+    for start in range(0, len(G), SCORE_ROWS):
+        rows = G[start : start + SCORE_ROWS]
+        out[start : start + SCORE_ROWS] = (pad(rows, SCORE_ROWS) @ A)[: len(rows)]
+    return out

@@ -1,0 +1,359 @@
+"""Kernel k-means on a low-rank factor (paper 001)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._memory import Budget
+from mercer._progress import LineWriter, listening
+from mercer._random import as_generator
+from mercer._threads import n_threads, single_threaded_blas
+from mercer._types import FloatArray, IdArray, RandomState
+from mercer.cluster.assignment import Assignment, label_rows, refine_centers, tiles_of
+from mercer.cluster.problem import Problem, check_features, checked_source, checked_weights, pose
+from mercer.data.distinct import EXACT_ROWS
+from mercer.data.inputs import as_source
+from mercer.data.rows import n_bytes
+from mercer.data.source import TILE
+from mercer.factors.base import Approximation, Factor
+from mercer.factors.choice import as_approximation
+from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.partitions.kmeans import Partition, kmeans
+from mercer.partitions.numbering import numbering
+from mercer.report import Recorder, Report
+
+__all__ = ["KernelKMeans"]
+
+DEFAULT_RANK = 256
+
+
+class KernelKMeans(  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
+    """k-means in the feature space of a kernel, for data of any size.
+
+    The kernel matrix is replaced by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F: kernel
+    k-means exactly when the rank is full, close to it long before (paper 001, Theorem 5). New rows
+    get their F, and so their label, by the same formula.
+
+    Up to 100,000 distinct rows all take part in choosing pivots and centres; beyond, a seeded
+    sample chooses and up to five sweeps over all rows settle the centres. Time O(n·rank²), memory
+    within `max_memory`; labels are the same for any block size and number of threads.
+
+    Parameters
+    ----------
+    n_clusters : number of clusters.
+    kernel : a name ("rbf", "laplacian", "chi2", "cosine", "polynomial",
+        "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)`` or
+        ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``, or a function of (X, Y).
+    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale".
+    approximation : "cholesky" or "exact", or an object such as ``IncompleteCholesky(tol=1e-3)``.
+    rank : size of a named approximation.
+    n_init : runs from different starts; the best is kept.
+    max_iter, tol : at most so many sweeps, or until the centres move by less than `tol` times the
+        mean variance of F's columns.
+    max_memory : bytes or words like "500MB" that Mercer may hold; None is half of what is free.
+    n_jobs : threads.
+    verbose : 1 writes progress to standard error.
+    random_state : None, an int, a RandomState or a Generator.
+
+    Attributes
+    ----------
+    labels_ : (n,) cluster of each row, numbered by decreasing weight; only for rows in memory
+        (for files, use ``predict(path, out=…)``).
+    cluster_centers_ : (k, rank) in the factor's space.
+    cluster_weights_ : (k,) total weight of each cluster.
+    inertia_ : Σ w‖f - c‖² over the rows that chose the centres, or over all rows after full sweeps.
+    n_iter_ : sweeps made.
+    factor_, kernel_ : what was fitted: ``factor_.rows(X)`` gives F for any rows.
+    report_ : stages, rank, error, bandwidth and why, warnings.
+
+    Examples
+    --------
+    >>> from mercer import KernelKMeans
+    >>> from mercer.datasets import ring_and_core
+    >>> X, y = ring_and_core(1000, random_state=0)
+    >>> model = KernelKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model.predict([[0.0, 0.0]]) == model.predict([[0.1, 0.0]])
+    array([ True])
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "kernel": "no_validation",
+        "gamma": "no_validation",
+        "approximation": "no_validation",
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_memory": "no_validation",
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": "no_validation",
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "auto",
+        approximation: Any = "cholesky",
+        rank: int = DEFAULT_RANK,
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.approximation = approximation
+        self.rank = rank
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
+        """Cluster the rows of X (anything `mercer.as_source` takes)."""
+        self._validate_params()
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            problem = pose(self, X, sample_weight, rng=rng, record=record)
+            k = self._feasible_clusters(problem, record)
+            _demand_factor(approximation, problem)
+            with record.stage("factor"):
+                factor = approximation.fit(
+                    problem.kernel, problem.sample, rng=rng, threads=threads
+                )
+            with record.stage("centres"):
+                partition = self._choose_centers(factor, problem, k, rng=rng, threads=threads)
+            factor = _for_new_rows(factor)
+            if problem.source.n_rows > EXACT_ROWS:
+                with record.stage("full sweeps"):
+                    partition = refine_centers(
+                        factor, problem, partition, max_iter=self.max_iter, threads=threads
+                    )
+            with record.stage("labels"):
+                labels, weights = label_rows(
+                    Assignment(factor, partition.centers), problem, threads=threads
+                )
+        return self._remember(problem, approximation, factor, partition, labels, weights, record)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
+        """`fit`, then the label of each row."""
+        fitted = self.fit(X, sample_weight=sample_weight)
+        return fitted.labels_ if "labels_" in vars(fitted) else fitted.predict(X)
+
+    def predict(self, X: Any, *, out: Any = None) -> Any:
+        """The cluster of each row, seen or new.
+
+        out : a path (``.npy``, ``.parquet`` or ``.csv``) to write the labels to as they come, in
+            the order of the rows; then the path is returned instead of the labels.
+        """
+        tiles, n_rows = self._work(X, Assignment.labels, stage="predict")
+        if out is not None:
+            from mercer.io.labels import write_labels
+
+            return write_labels(out, tiles, n_rows)
+        labels = np.empty(n_rows, np.intp)
+        for start, tile in tiles:
+            labels[start : start + len(tile)] = tile
+        return labels
+
+    def transform(self, X: Any) -> FloatArray:
+        """The distance of each row to each centre in the factor's space: (n, k)."""
+        tiles, n_rows = self._work(X, Assignment.squared_distances, stage="transform")
+        distances = np.empty((n_rows, len(self.cluster_centers_)), as_source(X).dtype)
+        for start, tile in tiles:
+            distances[start : start + len(tile)] = np.sqrt(tile)
+        return distances
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the inertia of these rows: -Σ w min‖f - c‖²."""
+        tiles, n_rows = self._work(X, Assignment.squared_distances, stage="score")
+        weights = checked_weights(sample_weight, n_rows)
+        total = 0.0
+        for start, tile in tiles:
+            w = np.ones(len(tile)) if weights is None else weights[start : start + len(tile)]
+            total += float(w @ tile.min(axis=1))
+        return -total
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file; `mercer.load` reads it."""
+        from mercer.io.model import save
+
+        save(self, path)
+
+    def _choose_centers(
+        self, factor: Factor, problem: Problem, k: int, *, rng: np.random.Generator, threads: int
+    ) -> Partition:
+        """k-means on the rows of F (Algorithm 2)."""
+        assert factor.training_rows is not None
+        return kmeans(
+            factor.training_rows,
+            problem.sample.weights,
+            k,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+            threads=threads,
+        )
+
+    def _feasible_clusters(self, problem: Problem, record: Recorder) -> int:
+        """As many clusters as asked, unless there are fewer distinct rows."""
+        n_rows, n_distinct = problem.source.n_rows, len(problem.sample)
+        if n_rows < self.n_clusters:
+            raise ValueError(
+                f"n_samples={n_rows} should be >= n_clusters={self.n_clusters}: "
+                "there are fewer rows than clusters"
+            )
+        if self.n_clusters == 1:
+            record.warn("n_clusters=1 puts every row into one cluster")
+        if n_distinct < self.n_clusters:
+            record.warn(
+                f"X has {n_distinct} distinct rows (of positive weight) for "
+                f"n_clusters={self.n_clusters}; {n_distinct} clusters were made"
+            )
+        return min(self.n_clusters, n_distinct)
+
+    def _work(self, X: Any, verb: Any, *, stage: str) -> tuple[Iterator[tuple[int, Any]], int]:
+        """A pass of an Assignment's verb over rows that are checked on the way."""
+        check_is_fitted(self)
+        source = checked_source(X)
+        check_features(self, source)
+        bytes_per_row = source.n_features * source.dtype.itemsize
+        block_rows = Budget.of(self.max_memory).block_rows(bytes_per_row, TILE)
+        assignment = Assignment(self.factor_, self.cluster_centers_)
+
+        def tiles() -> Iterator[tuple[int, Any]]:
+            with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+                yield from tiles_of(
+                    source,
+                    verb(assignment),
+                    kernel=self.kernel_,
+                    block_rows=block_rows,
+                    threads=n_threads(self.n_jobs),
+                    stage=stage,
+                )
+
+        return tiles(), source.n_rows
+
+    def _remember(
+        self,
+        problem: Problem,
+        approximation: Approximation,
+        factor: Factor,
+        partition: Partition,
+        labels: IdArray | None,
+        weights: FloatArray,
+        record: Recorder,
+    ) -> KernelKMeans:
+        """All fitted state, at once and last."""
+        order = numbering(weights, partition.centers)
+        source = problem.source
+        if not partition.is_converged:
+            record.warn(
+                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+            )
+        fitted: dict[str, Any] = {
+            "n_features_in_": source.n_features,
+            "kernel_": factor.kernel,  # type: ignore[attr-defined]
+            "factor_": factor.forget_training(),
+            "cluster_centers_": partition.centers[order],
+            "cluster_weights_": weights[order],
+            "inertia_": partition.inertia,
+            "n_iter_": partition.n_iter,
+        }
+        if source.feature_names is not None:
+            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
+        if labels is not None:
+            fitted["labels_"] = np.argsort(order)[labels]
+        fitted["report_"] = Report(
+            estimator=f"{type(self).__name__}(n_clusters={self.n_clusters})",
+            n_rows=source.n_rows,
+            n_features=source.n_features,
+            n_distinct=len(problem.sample),
+            dtype=str(problem.sample.format.dtype),
+            kernel=repr(factor.kernel),  # type: ignore[attr-defined]
+            bandwidth=problem.bandwidth,
+            approximation=repr(approximation),
+            rank=factor.rank,
+            trace_error=factor.trace_error,
+            cluster_weights=tuple(map(float, weights[order])),
+            inertia=partition.inertia,
+            n_iter=partition.n_iter,
+            stages=tuple(record.stages),
+            notes=tuple(record.notes),
+            warnings=tuple(record.warnings),
+        )
+        record.raise_warnings(stacklevel=3)
+        for stale in ("labels_", "feature_names_in_"):
+            vars(self).pop(stale, None)
+        vars(self).update(fitted)
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "labels_" and "cluster_centers_" in vars(self):
+            raise AttributeError(
+                "labels_ is kept only for rows in memory; this model was fitted on a file, a stream "
+                "or was loaded: use predict(X), or predict(X, out='labels.npy') for large files"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "cluster_centers_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _for_new_rows(factor: Any) -> Any:
+    """A precomputed matrix served as the kernel while fitting; new rows bring their own."""
+    if isinstance(factor.kernel, GramMatrix):
+        return replace(factor, kernel=Precomputed())
+    return factor
+
+
+def _demand_factor(approximation: Any, problem: Problem) -> None:
+    """Refuse a factor that cannot fit, and say which rank would."""
+    n, dtype = len(problem.sample), problem.sample.format.dtype
+    needed = approximation.memory(n, problem.source.n_features, dtype.itemsize)
+    held = n_bytes(problem.sample.rows)
+    rank = max((problem.budget.n_bytes - held) // (n * dtype.itemsize + 1), 0)
+    problem.budget.demand(
+        needed + held,
+        what=f"{approximation!r} on {n:,} rows",
+        advice=f"raise max_memory, or lower the rank to about {int(0.8 * rank)}",
+    )

@@ -1,0 +1,252 @@
+"""From what the user passes to a well-posed problem: rows checked, kernel resolved, budget known.
+
+Every estimator begins here; what cannot work is refused here, before the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._memory import Budget
+from mercer._types import FloatArray
+from mercer.data.arrays import ArraySource
+from mercer.data.distinct import distinct_rows, sample_size
+from mercer.data.format import RowFormat
+from mercer.data.inputs import as_source
+from mercer.data.rows import Rows
+from mercer.data.sample import Sample
+from mercer.data.source import TILE, Source
+from mercer.data.summary import Summary, summarize
+from mercer.kernels.base import Kernel
+from mercer.kernels.choice import as_kernel
+from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.kernels.probe import probe_kernel
+from mercer.report import Recorder
+
+__all__ = [
+    "Problem",
+    "check_features",
+    "check_values",
+    "checked_source",
+    "checked_weights",
+    "pose",
+]
+
+SINGLE_RANGE = (1e-9, 1e9)  # float32 works within; beyond, squares lose digits or overflow
+DOUBLE_RANGE = (1e-140, 1e140)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an estimator works on."""
+
+    source: Source
+    weights: FloatArray | None  # (n_rows,) float64, as given
+    sample: Sample  # the rows that choose
+    kernel: Kernel  # resolved: its parameters are numbers
+    bandwidth: str  # how they came about
+    budget: Budget
+    block_rows: int
+
+
+def pose(
+    estimator: Any,
+    X: Any,
+    sample_weight: Any,
+    *,
+    rng: np.random.Generator,
+    record: Recorder,
+) -> Problem:
+    """Check X and the weights, choose the rows that choose, resolve the kernel."""
+    budget = Budget.of(estimator.max_memory)
+    kernel = as_kernel(estimator.kernel, estimator.gamma)
+    with record.stage("check"):
+        source = checked_source(X)
+        weights = checked_weights(sample_weight, source.n_rows)
+        kernel = kernel.named_columns(source.feature_names)
+        block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
+        _demand_sample(budget, source)
+        summary = summarize(source, block_rows=block_rows)
+        check_values(kernel, summary, source)
+    with record.stage("sample"):
+        if isinstance(kernel, Precomputed):
+            sample, kernel = _precomputed_sample(source, weights)
+        else:
+            sample = _sample(source, weights, kernel, summary, rng=rng)
+    with record.stage("kernel"):
+        bandwidth = _bandwidth_words(kernel)
+        kernel = kernel.resolve(sample.rows, sample.weights, rng=rng)
+        for text in probe_kernel(kernel, sample.rows):
+            record.warn(text)
+    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows)
+
+
+def checked_source(X: Any) -> Source:
+    """A source with at least one row and one column."""
+    source = as_source(X)
+    for count, what in ((source.n_rows, "sample(s)"), (source.n_features, "feature(s)")):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what} (shape={(source.n_rows, source.n_features)}) while a "
+                "minimum of 1 is required."
+            )
+    return source
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
+    """Weights as float64, non-negative and finite; None for None."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.ndim == 0 and weights.dtype.kind in "fiu":
+        weights = np.full(n_rows, weights)
+    if weights.dtype.kind not in "fiub" or weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape} and dtype {weights.dtype}; "
+            f"one number per row is wanted: shape ({n_rows},)"
+        )
+    weights = weights.astype(np.float64)
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity; give each row a finite weight")
+    if (weights < 0).any():
+        raise ValueError(
+            f"sample_weight has the negative value {weights.min():g} at row "
+            f"{int(weights.argmin())}; weights count rows and cannot be below 0"
+        )
+    if not (weights > 0).any():
+        raise ValueError("every sample_weight is zero: there is nothing to cluster")
+    return weights
+
+
+def check_features(estimator: Any, source: Source) -> None:
+    """Refuse rows whose columns are not those of the fit; warn where names are missing."""
+    import warnings
+
+    name = type(estimator).__name__
+    fitted = getattr(estimator, "feature_names_in_", None)
+    given = source.feature_names
+    if given is not None and fitted is None:
+        warnings.warn(
+            f"X has feature names, but {name} was fitted without feature names", stacklevel=4
+        )
+    elif given is None and fitted is not None:
+        warnings.warn(
+            f"X does not have valid feature names, but {name} was fitted with feature names",
+            stacklevel=4,
+        )
+    elif given is not None and fitted is not None and tuple(fitted) != given:
+        raise ValueError(_names_differ(tuple(fitted), given))
+    if source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+
+
+def _names_differ(fitted: tuple[str, ...], given: tuple[str, ...]) -> str:
+    lines = ["The feature names should match those that were passed during fit."]
+    unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
+    for title, names in (
+        ("Feature names unseen at fit time:", unseen),
+        ("Feature names seen at fit time, yet now missing:", missing),
+    ):
+        if names:
+            lines += [title, *(f"- {name}" for name in names[:5])]
+            lines += ["- ..."] if len(names) > 5 else []
+    if not unseen and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    return "\n".join(lines) + "\n"
+
+
+def _demand_sample(budget: Budget, source: Source) -> None:
+    rows = sample_size(source.n_rows, source.n_features)
+    budget.demand(
+        2 * rows * source.n_features * source.dtype.itemsize
+        if not _is_sparse(source)
+        else 2 * rows * 64,
+        what=f"holding {rows:,} rows × {source.n_features:,} features to choose pivots from",
+        advice="raise max_memory, pass float32, or fewer columns",
+    )
+
+
+def _is_sparse(source: Source) -> bool:
+    import scipy.sparse as sp
+
+    return sp.issparse(source.read(0, 1))
+
+
+def check_values(kernel: Kernel, summary: Summary, source: Source) -> None:
+    """Refuse values whose squares leave float64, or that the kernel is not defined for."""
+    low, high = DOUBLE_RANGE
+    if summary.magnitude > high:
+        raise ValueError(
+            f"X has values up to {summary.magnitude:.3g}, whose squares overflow; "
+            "scale its columns, e.g. with sklearn.preprocessing.StandardScaler"
+        )
+    if 0 < summary.extent < low:
+        raise ValueError(
+            f"the values of X differ by at most {2 * summary.extent:.3g}, whose square "
+            "underflows to 0; scale its columns, e.g. with sklearn.preprocessing.StandardScaler"
+        )
+    for part in kernel.parts():
+        part.check_values(float(_selected_low(part, summary, source)))
+
+
+def _selected_low(kernel: Kernel, summary: Summary, source: Source) -> float:
+    """The smallest value in the columns this kernel looks at."""
+    low = summary.low
+    if summary.blocks:
+        names = source.names  # type: ignore[attr-defined]
+        number = names.index(kernel.columns) if kernel.columns in names else kernel.columns
+        low = summary.blocks[number].low if isinstance(number, int) else low
+    elif kernel.columns is not None and not isinstance(kernel.columns, str | int):
+        low = low[kernel.columns]
+    return float(low.min(initial=np.inf))
+
+
+def _sample(
+    source: Source,
+    weights: FloatArray | None,
+    kernel: Kernel,
+    summary: Summary,
+    *,
+    rng: np.random.Generator,
+) -> Sample:
+    chosen = distinct_rows(source, weights, rng=rng)
+    single = source.dtype == np.float32 and (
+        summary.extent == 0 or SINGLE_RANGE[0] < summary.extent < SINGLE_RANGE[1]
+    )
+    movable = kernel.movable(chosen.rows)
+    row_format = RowFormat.centred(chosen.rows, np.float32 if single else np.float64, movable)
+    rows: Rows = row_format.apply_in_place(chosen.rows)
+    return Sample(rows, chosen.weights, chosen.ids, row_format)
+
+
+def _precomputed_sample(source: Source, weights: FloatArray | None) -> tuple[Sample, Kernel]:
+    """Items instead of rows; the matrix itself is the kernel while fitting."""
+    K = source.X if isinstance(source, ArraySource) else source.read(0, source.n_rows)
+    if not isinstance(K, np.ndarray) or K.shape[0] != K.shape[1]:
+        shape = getattr(K, "shape", None)
+        raise ValueError(
+            f"kernel='precomputed' wants a dense square matrix k(X, X), but X is "
+            f"{type(K).__name__} of shape {shape}"
+        )
+    K = np.asarray(K, source.dtype)
+    items = np.arange(len(K)) if weights is None else np.flatnonzero(weights > 0)
+    kept = np.ones(len(items)) if weights is None else weights[items]
+    rows = items.astype(np.float64)[:, None]
+    return Sample(rows, kept, items, RowFormat(np.dtype(np.float64))), GramMatrix(K)
+
+
+def _bandwidth_words(kernel: Kernel) -> str:
+    rules = {
+        "auto": "gamma by the neighbour rule (7th nearest of 1,000 rows)",
+        "median": "gamma by the median distance",
+        "scale": "gamma by the variance",
+    }
+    gammas = [getattr(part, "gamma", None) for part in kernel.parts()]
+    words = [rules.get(g, str(g)) if isinstance(g, str) else "gamma as given" for g in gammas if g]
+    return ", ".join(dict.fromkeys(words)) or "no bandwidth"

@@ -1,0 +1,8 @@
+"""Rows of X, wherever they are, as row blocks."""
+
+from __future__ import annotations
+
+from mercer.data.inputs import as_source
+from mercer.data.source import TILE, Source, spans
+
+__all__ = ["TILE", "Source", "as_source", "spans"]

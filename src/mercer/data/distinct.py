@@ -1,0 +1,115 @@
+"""Distinct rows with weights, in an order that depends on their content alone.
+
+So a row of weight 2 is the same as the row twice, and permuted rows are the same problem: what
+comes after (draws, ties, sums) never sees the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._lazy import LazyModule
+from mercer._types import FloatArray, IdArray
+from mercer.data.rows import BlockRows, Rows, take
+from mercer.data.source import TILE, Source, spans
+
+__all__ = ["EXACT_ROWS", "WeightedRows", "distinct_rows", "sample_size"]
+
+_jit = LazyModule("mercer.data._jit")
+
+EXACT_ROWS = 100_000  # up to here every row takes part in choosing pivots and centres
+SAMPLE_VALUES = 2**24  # beyond: a sample of at most this many numbers ...
+SAMPLE_ROWS = 10_000  # ... but at least this many rows
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRows:
+    """Distinct rows, what each of them counts for, and where the first of each kind stands."""
+
+    rows: Rows
+    weights: FloatArray  # (n,) float64, positive
+    ids: IdArray  # (n,) numbers in the source
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def sample_size(n_rows: int, n_features: int) -> int:
+    """How many rows choose pivots and centres: all, or a sample that fits any memory budget."""
+    if n_rows <= EXACT_ROWS:
+        return n_rows
+    return int(np.clip(SAMPLE_VALUES // max(n_features, 1), SAMPLE_ROWS, EXACT_ROWS))
+
+
+def distinct_rows(
+    source: Source, weights: FloatArray | None, *, rng: np.random.Generator
+) -> WeightedRows:
+    """The distinct rows of the source (or of a seeded sample of it), in content order.
+
+    Rows of weight zero are left out; equal rows become one with the sum of their weights. Rows
+    are told apart by 64-bit hashes: should two ever collide, one of them has no say in choosing
+    pivots and centres, and is labelled like any other.
+    """
+    ids = _chosen_ids(source, weights, rng=rng)
+    hashes = _row_hashes(source, ids)
+    order = np.argsort(hashes, kind="stable")
+    ids, hashes = ids[order], hashes[order]
+    equal = np.r_[False, hashes[1:] == hashes[:-1]]
+    group = np.cumsum(~equal) - 1
+    row_weights = np.ones(len(ids)) if weights is None else np.asarray(weights, np.float64)[ids]
+    summed = _exact_group_sums(row_weights, group)
+    first = ids[~equal]
+    by_position = np.argsort(first)
+    rows = source.take(first[by_position])
+    return WeightedRows(take(rows, np.argsort(by_position)), summed, first)
+
+
+def _chosen_ids(
+    source: Source, weights: FloatArray | None, *, rng: np.random.Generator
+) -> IdArray:
+    """Ascending numbers of the rows that count: all of positive weight, or a sample of them."""
+    heavy = np.arange(source.n_rows) if weights is None else np.flatnonzero(weights > 0)
+    size = sample_size(source.n_rows, source.n_features)
+    if len(heavy) <= size:
+        return heavy
+    return heavy[np.sort(rng.choice(len(heavy), size, replace=False, shuffle=False))]
+
+
+def _exact_group_sums(weights: FloatArray, group: IdArray) -> FloatArray:
+    """Sums of equal rows' weights; sorted within a group, so their order does not matter."""
+    order = np.lexsort((weights, group))
+    sums = np.zeros(int(group[-1]) + 1 if len(group) else 0)
+    np.add.at(sums, group[order], weights[order])
+    return sums
+
+
+def _row_hashes(source: Source, ids: IdArray) -> FloatArray:
+    hashes = np.empty(len(ids), np.uint64)
+    for start, stop in spans(len(ids), TILE):
+        whole = ids[stop - 1] - ids[start] == stop - 1 - start
+        span = ids[start:stop]
+        X = source.read(int(span[0]), int(span[-1]) + 1) if whole else source.take(span)
+        hashes[start:stop] = row_hashes(X)
+    return hashes
+
+
+def row_hashes(X: Rows, seed: int = 0x1D8E4E27C47D124F) -> FloatArray:
+    """64 bits that identify a row by its values (equal rows, equal hashes)."""
+    if isinstance(X, BlockRows):
+        hashes = np.zeros(len(X), np.uint64)
+        for number, part in enumerate(X.parts):
+            hashes = hashes * np.uint64(31) + row_hashes(part, seed + number)
+        return hashes
+    bits_type = np.uint32 if X.dtype == np.float32 else np.uint64
+    minus_zero = bits_type(1 << (8 * X.dtype.itemsize - 1))
+    out = np.empty(X.shape[0], np.uint64)
+    if sp.issparse(X):
+        bits = X.data.view(bits_type)
+        _jit.hash_sparse(bits, X.indices, X.indptr, minus_zero, np.uint64(seed), out)
+    else:
+        bits = np.ascontiguousarray(X).view(bits_type)
+        _jit.hash_dense(bits, minus_zero, np.uint64(seed), out)
+    return out

@@ -1,0 +1,63 @@
+"""How raw rows become the rows that kernels see: centred in float64, then cast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._types import FloatArray
+from mercer.data.rows import BlockRows, Rows
+from mercer.data.source import spans
+
+__all__ = ["RowFormat"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """Subtract `shift` in float64, then cast to `dtype`.
+
+    A kernel of differences does not see the shift, but float32 does: values near 10⁹ lose
+    everything the kernel looks at unless their mean goes first. `shift` is None where the kernel
+    needs the values as they are, and for CSR rows, which must stay sparse.
+    """
+
+    dtype: np.dtype[Any]
+    shift: FloatArray | None = None  # (d,) float64
+    blocks: tuple[RowFormat, ...] = ()  # one each where the rows come in column blocks
+
+    @classmethod
+    def centred(cls, X: Rows, dtype: Any, movable: Any) -> RowFormat:
+        """The format that centres the columns marked `movable` on their mean over X."""
+        if isinstance(X, BlockRows):
+            pairs = zip(X.parts, movable, strict=True)
+            return cls(np.dtype(dtype), None, tuple(cls.centred(p, dtype, m) for p, m in pairs))
+        if sp.issparse(X) or not np.any(movable):
+            return cls(np.dtype(dtype))
+        return cls(np.dtype(dtype), np.where(movable, X.mean(axis=0, dtype=np.float64), 0.0))
+
+    def apply(self, X: Rows, dtype: Any = None) -> Rows:
+        """The rows as kernels see them (`dtype` overrules: labels are decided in float64)."""
+        if isinstance(X, BlockRows):
+            pairs = zip(X.parts, self.blocks, strict=True)
+            return BlockRows(X.names, tuple(f.apply(part, dtype) for part, f in pairs))
+        dtype = np.dtype(dtype or self.dtype)
+        if self.shift is None:
+            return X.astype(dtype, copy=False)
+        if X.dtype == dtype == np.float64:
+            return X - self.shift
+        return np.subtract(X, self.shift, dtype=np.float64).astype(dtype, copy=False)
+
+    def apply_in_place(self, X: Rows) -> Rows:
+        """`apply` tile by tile, into X itself where its type allows (X must be ours)."""
+        if isinstance(X, BlockRows):
+            pairs = zip(X.parts, self.blocks, strict=True)
+            return BlockRows(X.names, tuple(f.apply_in_place(part) for part, f in pairs))
+        if sp.issparse(X):
+            return self.apply(X)
+        out = X if X.dtype == self.dtype else np.empty(X.shape, self.dtype)
+        for start, stop in spans(len(X)):
+            out[start:stop] = self.apply(X[start:stop])
+        return out

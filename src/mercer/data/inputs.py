@@ -1,0 +1,153 @@
+"""Whatever users pass as X becomes a source, or one clear error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.data.arrays import ArraySource, BlockSource, CSRSource
+from mercer.data.source import Source
+
+__all__ = ["as_source"]
+
+
+def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
+    """Rows of X, wherever they are.
+
+    Parameters
+    ----------
+    X : array-like, numpy memmap, scipy sparse, pandas/polars/pyarrow frame, path to a ``.npy``,
+        ``.parquet`` or ``.csv`` file, a list (or any re-iterable) of batches, or *column blocks*:
+        a dict or tuple of the former with the same rows.
+    columns : names to read from a file with named columns; all of them by default.
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, str | os.PathLike):
+        from mercer.data.files import open_file
+
+        return open_file(os.fspath(X), columns)
+    if columns is not None:
+        raise ValueError("columns= selects from files with named columns; select from X itself")
+    if sp.issparse(X):
+        return CSRSource(_checked_csr(X))
+    if isinstance(X, Mapping):
+        return _blocks(tuple(map(str, X)), list(X.values()))
+    if isinstance(X, tuple) and X and all(_is_table(block) for block in X):
+        return _blocks(tuple(f"block{i}" for i in range(len(X))), list(X))
+    if _is_batches(X):
+        from mercer.data.batches import BatchSource
+
+        return BatchSource(X)
+    return _array_source(X)
+
+
+def _is_table(X: Any) -> bool:
+    """Is this two-dimensional by itself: an array, sparse matrix, frame, path or source?"""
+    if isinstance(X, Source) or isinstance(X, str | os.PathLike):
+        return True
+    return len(getattr(X, "shape", ())) == 2
+
+
+def _is_batches(X: Any) -> bool:
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is a {type(X).__name__}, which can be read only once, and clustering needs "
+            "several passes; pass a list of batches, or an object whose __iter__ starts anew"
+        )
+    if isinstance(X, list):
+        return bool(X) and all(_is_table(batch) for batch in X)
+    has_array = hasattr(X, "__array__") or hasattr(X, "__dataframe__") or hasattr(X, "columns")
+    return isinstance(X, Iterable) and not isinstance(X, Sequence) and not has_array
+
+
+def _blocks(names: tuple[str, ...], parts: list[Any]) -> BlockSource:
+    if not parts:
+        raise ValueError("X has no column blocks; pass at least one")
+    sources = tuple(as_source(part) for part in parts)
+    lengths = {name: source.n_rows for name, source in zip(names, sources, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"column blocks must have the same rows, but their lengths are {lengths}")
+    return BlockSource(names, sources)
+
+
+def _array_source(X: Any) -> ArraySource:
+    from sklearn.utils import check_array
+
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError(
+            "X is a masked array, whose mask would be ignored; fill it (X.filled(value)) "
+            "or drop the masked rows"
+        )
+    names = _feature_names(X)
+    is_frame = names is not None or hasattr(X, "columns")
+    kind = getattr(getattr(X, "dtype", None), "kind", "f")
+    if kind in "mMSUV":
+        raise ValueError(
+            f"X has dtype {X.dtype}, which is not numeric; "
+            "convert dates, text and categories to numbers first"
+        )
+    if is_frame and not hasattr(X, "iloc"):  # polars, pyarrow
+        X = np.asarray(X)
+    array = check_array(X, dtype="numeric", ensure_all_finite=False, input_name="X")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"X has dtype {array.dtype}, which is not numeric; convert it to numbers")
+    return ArraySource(array, names)
+
+
+def _feature_names(X: Any) -> tuple[str, ...] | None:
+    """Column names of a frame, as scikit-learn keeps them: all strings or none."""
+    names = getattr(X, "column_names", None)  # pyarrow
+    if names is None:
+        names = getattr(X, "columns", None)
+    if names is None or callable(names):
+        return None
+    kinds = {type(name) for name in names}
+    if len(kinds) > 1 and str in kinds:
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your "
+            f"input has {sorted(kind.__qualname__ for kind in kinds)} as feature name / column "
+            "name types; convert them all to strings"
+        )
+    return tuple(map(str, names)) if kinds == {str} else None
+
+
+def _checked_csr(X: Any) -> sp.csr_array:
+    """CSR with indices checked once (corrupt ones crash compiled code), sorted and summed."""
+    if X.ndim != 2:
+        raise ValueError(f"X is sparse with {X.ndim} dimension(s); reshape it to two")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
+        raise ValueError(f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+    if np.iscomplexobj(X):
+        raise ValueError(f"Complex data not supported; X has dtype {X.dtype}")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X has dtype {X.dtype}, which is not numeric; convert it to numbers")
+    if X.format in ("csr", "csc"):
+        _check_indices(X)
+    csr = sp.csr_array(X)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+def _check_indices(X: Any) -> None:
+    n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
+    pointers, indices = X.indptr, X.indices
+    sound = (
+        len(pointers) == n_major + 1
+        and pointers[0] == 0
+        and pointers[-1] <= min(len(indices), len(X.data))
+        and bool((np.diff(pointers) >= 0).all())
+        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < n_minor))
+    )
+    if not sound:
+        raise ValueError(
+            f"X is a corrupt sparse {X.format.upper()}: its indices or indptr point outside its "
+            f"shape {X.shape}; build it again"
+        )

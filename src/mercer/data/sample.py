@@ -1,0 +1,40 @@
+"""The rows that choose: distinct, weighted, in the form kernels see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._types import FloatArray, IdArray
+from mercer.data.format import RowFormat
+from mercer.data.inputs import as_source
+from mercer.data.rows import Rows
+from mercer.kernels.base import Kernel
+
+__all__ = ["Sample", "as_sample"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows in memory that pivots and centres are chosen from."""
+
+    rows: Rows  # as kernels see them: `format` has been applied
+    weights: FloatArray  # (n,) float64, positive
+    ids: IdArray  # (n,) their numbers in the source
+    format: RowFormat
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def as_sample(kernel: Kernel, X: Any, sample_weight: FloatArray | None = None) -> Sample:
+    """X as it stands, in its own order: for using a factor without an estimator around it."""
+    if isinstance(X, Sample):
+        return X
+    source = as_source(X)
+    raw = source.read(0, source.n_rows)
+    row_format = RowFormat.centred(raw, source.dtype, kernel.movable(raw))
+    weights = np.ones(source.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+    return Sample(row_format.apply(raw), weights, np.arange(source.n_rows), row_format)

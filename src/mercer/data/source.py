@@ -1,0 +1,45 @@
+"""Where rows live: the protocol that every reader meets, and the tiles that arithmetic runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from mercer._types import IdArray
+from mercer.data.rows import Rows
+
+__all__ = ["TILE", "Source", "spans"]
+
+TILE = 8192  # rows per unit of arithmetic, counted from row 0, for any block size or thread count
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows that can be read by position, as often as needed. Picklable.
+
+    `read` and `take` give rows in a floating type (`dtype`): dense arrays, CSR with sorted
+    indices, or column blocks. They check what they read (a truncated file, a changed length), but
+    not that the values are finite: `data.summary` does that in its pass.
+    """
+
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+    feature_names: tuple[str, ...] | None
+    in_memory: bool  # the caller already holds all rows in memory
+
+    def read(self, start: int, stop: int) -> Rows:
+        """The rows start to stop."""
+        ...
+
+    def take(self, ids: IdArray) -> Rows:
+        """The rows with these (ascending) numbers."""
+        ...
+
+
+def spans(n_rows: int, block_rows: int = TILE) -> Iterator[tuple[int, int]]:
+    """Consecutive blocks of whole tiles: (start, stop), the last one cut at `n_rows`."""
+    for start in range(0, n_rows, block_rows):
+        yield start, min(start + block_rows, n_rows)

@@ -1,0 +1,96 @@
+"""One look at all rows before the work: are they finite, and what range do they span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._lazy import LazyModule
+from mercer._types import FloatArray
+from mercer.data.rows import BlockRows, Rows
+from mercer.data.source import Source, spans
+
+__all__ = ["Summary", "check_rows", "summarize"]
+
+_jit = LazyModule("mercer.data._jit")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The range of each column; a tuple of summaries where the rows come in column blocks."""
+
+    low: FloatArray  # (d,) float64
+    high: FloatArray  # (d,)
+    blocks: tuple[Summary, ...] = ()
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value."""
+        return float(max(np.abs(self.low).max(initial=0), np.abs(self.high).max(initial=0)))
+
+    @property
+    def extent(self) -> float:
+        """The largest distance between two values of one column (half, to stay finite)."""
+        return float((self.high / 2 - self.low / 2).max(initial=0))
+
+    @property
+    def constant_columns(self) -> int:
+        return int((self.low == self.high).sum())
+
+
+def summarize(source: Source, *, block_rows: int) -> Summary:
+    """Read every row once; raise ValueError at the first that is not finite."""
+    summary: Summary | None = None
+    for start, stop in spans(source.n_rows, block_rows):
+        block = check_rows(source.read(start, stop), start, source)
+        summary = block if summary is None else _wider(summary, block)
+    assert summary is not None  # sources have at least one row
+    return summary
+
+
+
+def _wider(a: Summary, b: Summary) -> Summary:
+    blocks = tuple(_wider(left, right) for left, right in zip(a.blocks, b.blocks, strict=True))
+    return Summary(np.minimum(a.low, b.low), np.maximum(a.high, b.high), blocks)
+
+
+def check_rows(X: Rows, first_row: int, source: Source) -> Summary:
+    """The range of a few rows that start at `first_row`; ValueError where one is not finite."""
+    if isinstance(X, BlockRows):
+        blocks = tuple(check_rows(part, first_row, source) for part in X.parts)
+        low, high = (np.concatenate([getattr(b, end) for b in blocks]) for end in ("low", "high"))
+        return Summary(low, high, blocks)
+    if sp.issparse(X):
+        return _sparse_summary(X, first_row)
+    low = np.full(X.shape[1], np.inf)
+    high = np.full(X.shape[1], -np.inf)
+    bad = _jit.column_range(X, low, high)
+    if bad >= 0:
+        column = int(np.flatnonzero(~np.isfinite(X[bad]))[0])
+        names = source.feature_names
+        where = f"column {column}" + (f" ({names[column]!r})" if names else "")
+        raise ValueError(_not_finite(X[bad, column], f"row {first_row + bad}, {where}"))
+    return Summary(low, high)
+
+
+def _sparse_summary(X: sp.csr_array, first_row: int) -> Summary:
+    finite = np.isfinite(X.data)
+    if not finite.all():
+        entry = int(np.flatnonzero(~finite)[0])
+        row = first_row + int(np.searchsorted(X.indptr, entry, side="right")) - 1
+        where = f"row {row}, column {int(X.indices[entry])}"
+        raise ValueError(_not_finite(X.data[entry], where))
+    low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    np.minimum.at(low, X.indices, X.data)
+    np.maximum.at(high, X.indices, X.data)
+    return Summary(low, high)
+
+
+def _not_finite(value: float, where: str) -> str:
+    what = "NaN" if np.isnan(value) else "infinity"
+    return (
+        f"Input X contains {what} at {where}; NaN and inf have no place in a kernel: drop such "
+        "rows or fill them, e.g. with sklearn.impute.SimpleImputer"
+    )

@@ -1,0 +1,269 @@
+"""Shapes to cluster: seeded generators of labelled points, from a hundred rows to 10⁷.
+
+Each is a pure function ``shape(n, ..., random_state=..., dtype=...) -> (X, y)``: X of shape
+(n, n_features), y of ids 0, 1, ... The clusters have equal shares of the rows, give or take one,
+and the rows come in random order. The float32 points are the float64 points, rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from mercer._random import as_generator
+from mercer._types import FloatArray, IdArray, RandomState
+
+__all__ = [
+    "blobs",
+    "circles_and_gaussians",
+    "moons",
+    "parabolas",
+    "ring_and_core",
+    "rings",
+    "spirals",
+    "zigzag",
+]
+
+
+def rings(
+    n: int,
+    *,
+    radii: Sequence[float] = (1.0, 2.0, 3.0),
+    noise: float = 0.1,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Concentric rings, one cluster per radius: x = r·(cos φ, sin φ) + noise·ε.
+
+    Parameters
+    ----------
+    n : number of rows
+    radii : the radius of each ring; y numbers them in this order
+    noise : standard deviation of the Gaussian ε added to each coordinate
+    random_state : None, int, RandomState or Generator
+    dtype : a floating type for X
+
+    Examples
+    --------
+    >>> X, y = rings(6, radii=(1, 5), noise=0, random_state=0)
+    >>> np.hypot(*X.T).round(6)[y == 1]
+    array([5., 5., 5.])
+    """
+    centres = np.zeros((len(radii), 2))
+    return _rings_at(centres, radii, np.full(len(radii), noise), n, random_state, dtype)
+
+
+def ring_and_core(
+    n: int = 1000,
+    *,
+    radius: float = 3.0,
+    noise: float = 0.1,
+    spread: float = 0.3,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """A Gaussian core (y = 0) in the middle of a ring (y = 1), like "Ring" of [chen2020].
+
+    ``spread`` is the standard deviation of the core, ``noise`` that of the ring. Kernel k-means
+    parts them with an RBF of gamma 1/8 to 1/2; k-means cuts the ring in two.
+    """
+    return _rings_at(np.zeros((2, 2)), (0.0, radius), (spread, noise), n, random_state, dtype)
+
+
+def circles_and_gaussians(
+    n: int,
+    *,
+    radii: Sequence[float] = (1.0, 2.0, 3.0),
+    n_gaussians: int = 8,
+    noise: float = 0.1,
+    spread: float = 0.5,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Concentric circles with Gaussian clouds standing around them; 11 clusters by default.
+
+    The circles come first in y. The clouds, of standard deviation ``spread``, stand evenly on a
+    circle of twice the largest radius.
+    """
+    angles = np.arange(n_gaussians) * (2 * np.pi / max(n_gaussians, 1))
+    around = 2.0 * max(radii, default=1.0) * _directions(angles)
+    return _rings_at(
+        centres=np.concatenate((np.zeros((len(radii), 2)), around)),
+        radii=(*radii, *[0.0] * n_gaussians),
+        scales=[noise] * len(radii) + [spread] * n_gaussians,
+        n=n,
+        random_state=random_state,
+        dtype=dtype,
+    )
+
+
+def spirals(
+    n: int,
+    arms: int = 2,
+    *,
+    turns: float = 1.5,
+    inner: float = 0.1,
+    noise: float = 0.0225,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Intertwined spirals within the unit disk, one cluster per arm.
+
+    Arm a is r·(cos φ, sin φ) with r = inner + (1 - inner)·t, φ = 2π(turns·t + a/arms) and t
+    uniform in [0, 1]. Neighbouring arms are (1 - inner)/(turns·arms) apart: more arms want less
+    noise.
+    """
+    rng = as_generator(random_state)
+    y = _equal_shares(n, arms, rng)
+    t = rng.random(n)
+    X = _directions(2 * np.pi * (turns * t + y / arms))
+    X *= (inner + (1.0 - inner) * t)[:, None]
+    return _scattered(X, noise, rng, dtype), y
+
+
+def parabolas(
+    n: int = 1000,
+    *,
+    noise: float = 0.1,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Two parabolas that reach into each other, like "Parabolic" of [chen2020].
+
+    (t, 0.3 t²) opens upwards and (t + 1, 2.9 - 0.3 t²) downwards, t uniform in [-2, 2]. Kernel
+    k-means parts them with an RBF of gamma 1 to 2.
+    """
+    rng = as_generator(random_state)
+    y = _equal_shares(n, 2, rng)
+    t = rng.uniform(-2.0, 2.0, n)
+    bend = 0.3 * t**2
+    X = np.column_stack((t + y, np.where(y == 0, bend, 2.9 - bend)))
+    return _scattered(X, noise, rng, dtype), y
+
+
+def zigzag(
+    n: int = 1000,
+    *,
+    noise: float = 0.1,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Two parallel zigzag lines, one above the other, like "Zigzag" of [chen2020].
+
+    Each has three strokes between -1 and 1 while it advances by 6; the lines are 2.7
+    apart. Kernel k-means parts them with an RBF of gamma 1/2; k-means cuts across both.
+    """
+    rng = as_generator(random_state)
+    y = _equal_shares(n, 2, rng)
+    t = rng.uniform(0.0, 6.0, n)
+    height = np.abs(t % 4.0 - 2.0) - 1.0
+    return _scattered(np.column_stack((t, height + 2.7 * y)), noise, rng, dtype), y
+
+
+def moons(
+    n: int,
+    *,
+    noise: float = 0.05,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Two half circles that reach into each other; `sklearn.datasets.make_moons`."""
+    from sklearn.datasets import make_moons
+
+    return _from_sklearn(make_moons, n, 2, random_state, dtype, noise=noise)
+
+
+def blobs(
+    n: int,
+    *,
+    n_clusters: int = 3,
+    n_features: int = 2,
+    spread: float = 1.0,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Round Gaussian clouds with centres in [-10, 10]^n_features; `sklearn.datasets.make_blobs`.
+
+    ``spread`` is the standard deviation of each cloud. In few dimensions centres may fall close
+    together, and the clouds then overlap.
+    """
+    from sklearn.datasets import make_blobs
+
+    options = {"centers": n_clusters, "n_features": n_features, "cluster_std": spread}
+    return _from_sklearn(make_blobs, n, n_clusters, random_state, dtype, **options)
+
+
+def _rings_at(
+    centres: FloatArray,
+    radii: Sequence[float],
+    scales: ArrayLike,
+    n: int,
+    random_state: RandomState,
+    dtype: DTypeLike,
+) -> tuple[FloatArray, IdArray]:
+    """Rings with a centre, a radius and a noise each; a Gaussian is a ring of radius zero."""
+    rng = as_generator(random_state)
+    y = _equal_shares(n, len(radii), rng)
+    X = _directions(rng.uniform(0.0, 2 * np.pi, n))
+    X *= np.asarray(radii, dtype=np.float64)[y, None]
+    X += centres[y]
+    return _scattered(X, np.asarray(scales, dtype=np.float64)[y, None], rng, dtype), y
+
+
+def _from_sklearn(
+    make: Callable[..., Any],
+    n: int,
+    n_clusters: int,
+    random_state: RandomState,
+    dtype: DTypeLike,
+    **options: float,
+) -> tuple[FloatArray, IdArray]:
+    """A generator of scikit-learn, seeded by ours: it knows RandomState but no Generator."""
+    _check_shares(n, n_clusters)
+    seed = int(as_generator(random_state).integers(2**32))
+    X, y = make(n, random_state=seed, **options)
+    return X.astype(_float_dtype(dtype), copy=False), y.astype(np.intp, copy=False)
+
+
+def _check_shares(n: int, n_clusters: int) -> None:
+    """Refuse what cannot be shared out."""
+    if n_clusters < 1:
+        raise ValueError(f"{n_clusters} clusters were asked for; ask for at least one")
+    if n < n_clusters:
+        raise ValueError(f"n={n} rows cannot fill {n_clusters} clusters; raise n")
+
+
+def _equal_shares(n: int, n_clusters: int, rng: np.random.Generator) -> IdArray:
+    """Cluster ids in random order, each as often as any other, give or take one."""
+    _check_shares(n, n_clusters)
+    y = np.arange(n, dtype=np.intp) % n_clusters
+    rng.shuffle(y)
+    return y
+
+
+def _directions(angles: FloatArray) -> FloatArray:
+    """Unit vectors (cos φ, sin φ)."""
+    return np.column_stack((np.cos(angles), np.sin(angles)))
+
+
+def _scattered(
+    X: FloatArray, scale: float | FloatArray, rng: np.random.Generator, dtype: DTypeLike
+) -> FloatArray:
+    """X moved by Gaussian noise of the given standard deviation (X is overwritten)."""
+    if np.any(np.asarray(scale) < 0):
+        raise ValueError(
+            f"a standard deviation of {np.min(scale)} was given; pass noise and spread of 0 or more"
+        )
+    X += scale * rng.standard_normal(X.shape)
+    return X.astype(_float_dtype(dtype), copy=False)
+
+
+def _float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """The dtype, if it is a floating one."""
+    wanted = np.dtype(dtype)
+    if wanted.kind != "f":
+        raise ValueError(f"dtype={wanted} is not a floating type; pass float64 or float32")
+    return wanted

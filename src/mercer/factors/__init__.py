@@ -1,0 +1,9 @@
+"""K ≈ F Fᵀ without ever forming K."""
+
+from __future__ import annotations
+
+from mercer.factors.base import Approximation, Factor, PivotFactor
+from mercer.factors.cholesky import IncompleteCholesky
+from mercer.factors.exact import Exact
+
+__all__ = ["Approximation", "Exact", "Factor", "IncompleteCholesky", "PivotFactor"]

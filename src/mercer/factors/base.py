@@ -1,0 +1,109 @@
+"""What a factor is: a low-rank stand-in for the kernel matrix, K ≈ F Fᵀ, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercer._types import FloatArray, IdArray
+from mercer.data.format import RowFormat
+from mercer.data.inputs import as_source
+from mercer.data.rows import Rows, cast
+from mercer.data.sample import Sample
+from mercer.data.source import spans
+from mercer.kernels.base import Kernel
+
+__all__ = ["Approximation", "Factor", "PivotFactor"]
+
+
+class Factor(Protocol):
+    """Frozen; the same verbs for every approximation.
+
+    F = G @ mix, where G are cheap features of a row (kernel values against pivots, random
+    features) and `mix` a small matrix, so that what is linear in F can be folded into `mix` and
+    costs nothing per row.
+    """
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def trace_error(self) -> float | None:
+        """trace(K - F Fᵀ) / trace(K) on the rows it was fitted on, or None if unknown."""
+        ...
+
+    @property
+    def format(self) -> RowFormat: ...
+    @property
+    def mix(self) -> FloatArray: ...
+    @property
+    def training_rows(self) -> FloatArray | None:
+        """F of the rows it was fitted on, while it is kept."""
+        ...
+
+    def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
+        """G for rows in `format`, computed in `dtype`."""
+        ...
+
+    def rows(self, X: Any) -> FloatArray:
+        """F for any rows, seen or new."""
+        ...
+
+    def forget_training(self) -> Factor:
+        """The same without `training_rows`: what a fitted model keeps."""
+        ...
+
+
+class Approximation(Protocol):
+    """Makes factors; its parameters are the user's."""
+
+    def fit(self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1) -> Factor:
+        """A factor of the kernel on these rows (anything `as_source` takes, or a Sample)."""
+        ...
+
+    def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
+        """Bytes that `fit` will hold on so many rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PivotFactor:
+    """F = k(X, pivots) @ mix: Cholesky, Nyström and exact factors."""
+
+    kernel: Kernel
+    format: RowFormat
+    pivots: Rows  # (r, d) float64 in `format`: the rows the kernel is evaluated against
+    pivot_ids: IdArray  # (r,) their numbers in the source
+    mix: FloatArray  # (r, rank) float64
+    trace_error: float | None  # trace(K - F Fᵀ) / trace(K)
+    training_rows: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def rank(self) -> int:
+        return int(self.mix.shape[1])
+
+    def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
+        return self.kernel.against(cast(self.pivots, dtype))
+
+    def rows(self, X: Any) -> FloatArray:
+        source, dtype = as_source(X), self.format.dtype
+        features, mix = self.features(dtype), self.mix.astype(dtype)
+        F = np.empty((source.n_rows, self.rank), dtype)
+        for start, stop in spans(source.n_rows):
+            F[start:stop] = features(self.format.apply(source.read(start, stop))) @ mix
+        return F
+
+    def forget_training(self) -> PivotFactor:
+        return replace(self, training_rows=None)
+
+
+def pivot_factor(
+    kernel: Kernel, sample: Sample, pivots: IdArray, mix: FloatArray, **values: Any
+) -> PivotFactor:
+    """A PivotFactor whose pivots are rows of the sample."""
+    from mercer.data.rows import take
+
+    rows = cast(take(sample.rows, pivots), np.float64)
+    return PivotFactor(kernel, sample.format, rows, sample.ids[pivots], mix, **values)

@@ -1,0 +1,58 @@
+"""The whole kernel matrix, for data small enough to hold it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from mercer._threads import single_threaded_blas
+from mercer.data.rows import cast
+from mercer.data.sample import as_sample
+from mercer.factors.base import PivotFactor, pivot_factor
+from mercer.factors.cholesky import IncompleteCholesky
+from mercer.kernels.base import Kernel
+
+__all__ = ["Exact"]
+
+
+class Exact(BaseEstimator):  # type: ignore[misc]
+    """K = F Fᵀ without approximation: O(n³) time, O(n²) memory.
+
+    method : "eigen" takes F = U Λ^½ from K = U Λ Uᵀ (paper 001, eq. 2), leaving out eigenvalues of
+        rounding size; "cholesky" takes the complete pivoted Cholesky factor (its "Kernel+Chol").
+    """
+
+    def __init__(self, method: Literal["eigen", "cholesky"] = "eigen") -> None:
+        self.method = method
+
+    def fit(
+        self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
+    ) -> PivotFactor:
+        """Decompose the kernel matrix of these rows."""
+        sample = as_sample(kernel, X)
+        n = len(sample)
+        if self.method == "cholesky":
+            complete = IncompleteCholesky(rank=n, pivots="greedy")
+            return complete.fit(kernel, sample, rng=rng, threads=threads)
+        if self.method != "eigen":
+            raise ValueError(f"method={self.method!r} is unknown; choose 'eigen' or 'cholesky'")
+        rows = cast(sample.rows, np.float64)
+        with single_threaded_blas():
+            K = kernel.matrix(rows, rows)
+            values, vectors = np.linalg.eigh((K + K.T) / 2)
+        kept = values > n * np.finfo(np.float64).eps * values[-1]
+        values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+        roots = np.sqrt(values)
+        return pivot_factor(
+            kernel,
+            sample,
+            np.arange(n),
+            vectors / roots,
+            trace_error=0.0,
+            training_rows=(vectors * roots).astype(sample.format.dtype),
+        )
+
+    def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
+        return 4 * 8 * n_rows**2

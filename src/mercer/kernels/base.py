@@ -1,0 +1,137 @@
+"""What a kernel is: how alike two rows are, as an object with laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from mercer._types import FloatArray
+from mercer.data.rows import BlockRows, Rows
+
+__all__ = ["Columns", "Kernel", "RowsAgainst"]
+
+Columns: TypeAlias = Any  # None, slice, ints, names, or a block's name or number
+RowsAgainst: TypeAlias = Callable[[Rows], FloatArray]
+
+
+class Kernel(BaseEstimator):  # type: ignore[misc]
+    """How alike two rows are: k(x, y) = ⟨φ(x), φ(y)⟩.
+
+    Kernels add, multiply and scale: ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``.
+    Subclasses give `against` and `diagonal`; the base does the rest.
+    """
+
+    stationary = False  # depends on x - y only, so that rows may be centred first
+    nonnegative = False  # defined for values ≥ 0 only
+    columns: Columns = None
+
+    def against(self, Y: Rows) -> RowsAgainst:
+        """A function of X that returns the matrix k(X, Y), with what depends on Y done once."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        """k(x, x) for each row."""
+        raise NotImplementedError
+
+    def matrix(self, X: Rows, Y: Rows | None = None) -> FloatArray:
+        """k(x, y) for each row of X and of Y (of X itself by default)."""
+        return self.against(X if Y is None else Y)(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> FloatArray:
+        """`matrix` for anything array-like: rows are checked, and centred where that helps."""
+        from mercer.data.format import RowFormat
+        from mercer.data.inputs import as_source
+
+        sources = [as_source(part) for part in ([X] if Y is None else [X, Y])]
+        raw = [source.read(0, source.n_rows) for source in sources]
+        rows = RowFormat.centred(raw[-1], sources[-1].dtype, self.movable(raw[-1]))
+        formatted = [rows.apply(part) for part in raw]
+        return self.matrix(formatted[0], formatted[-1])
+
+    def resolve(self, X: Rows, weights: FloatArray, *, rng: np.random.Generator) -> Kernel:
+        """A copy whose parameters are numbers (``gamma="auto"`` becomes one)."""
+        return clone(self)
+
+    def named_columns(self, names: tuple[str, ...] | None) -> Kernel:
+        """A copy whose `columns`, where given by feature names, are column numbers."""
+        if isinstance(self.columns, list | tuple) and any(isinstance(c, str) for c in self.columns):
+            missing = [c for c in self.columns if names is None or c not in names]
+            if missing:
+                have = "the data have no feature names" if names is None else f"there are {names}"
+                raise ValueError(f"{type(self).__name__} asks for columns {missing}, but {have}")
+            assert names is not None
+            return clone(self).set_params(columns=[names.index(c) for c in self.columns])
+        return clone(self)
+
+    def select(self, X: Rows) -> Rows:
+        """The columns of X this kernel looks at."""
+        if isinstance(X, BlockRows):
+            return self._select_block(X)
+        if self.columns is None:
+            return X
+        if isinstance(self.columns, str | int):
+            raise ValueError(
+                f"{type(self).__name__}(columns={self.columns!r}) names a column block, but X is "
+                "one table; pass X as a dict or tuple of blocks, or columns as a slice or list"
+            )
+        selected = X[:, self.columns]
+        return np.ascontiguousarray(selected) if isinstance(selected, np.ndarray) else selected
+
+    def movable(self, X: Rows) -> Any:
+        """Which columns may be centred without changing the kernel (one mask per block)."""
+        if isinstance(X, BlockRows):
+            return tuple(self._movable_block(X, number) for number in range(len(X.parts)))
+        mask = np.ones(X.shape[1], bool)
+        if not self.stationary:
+            mask[slice(None) if self.columns is None else self.columns] = False
+        return mask
+
+    def check_values(self, low: float) -> None:
+        """Refuse values this kernel is not defined for."""
+        if self.nonnegative and low < 0:
+            raise ValueError(
+                f"{type(self).__name__} is defined for values ≥ 0 (counts, histograms), but X has "
+                f"{low:g}; shift or clip the columns, or use another kernel such as RBF"
+            )
+
+    def parts(self) -> list[Kernel]:
+        """The simple kernels this one is made of."""
+        return [self]
+
+    def _select_block(self, X: BlockRows) -> Rows:
+        if not isinstance(self.columns, str | int) or (
+            self.columns not in X.names and self.columns not in range(len(X.parts))
+        ):
+            raise ValueError(
+                f"X has the column blocks {X.names}; tell {type(self).__name__} which one to look "
+                f"at, e.g. columns={X.names[0]!r} (it has columns={self.columns!r})"
+            )
+        selected: Rows = X.block(self.columns)
+        return selected
+
+    def _movable_block(self, X: BlockRows, number: int) -> FloatArray:
+        mine = self.columns in (number, X.names[number])
+        return np.full(X.parts[number].shape[1], not mine or self.stationary)
+
+    def __add__(self, other: Kernel) -> Kernel:
+        from mercer.kernels.algebra import Sum
+
+        return Sum([*_terms(self, Sum), *_terms(other, Sum)])
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from mercer.kernels.algebra import Product, Scaled
+
+        if isinstance(other, Kernel):
+            return Product([*_terms(self, Product), *_terms(other, Product)])
+        return Scaled(float(other), self)
+
+    __rmul__ = __mul__
+
+
+def _terms(kernel: Kernel, kind: Any) -> list[Kernel]:
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernels combine with kernels, not with {type(kernel).__name__}")
+    return list(kernel.kernels) if isinstance(kernel, kind) else [kernel]

@@ -1,0 +1,70 @@
+"""Kernels that come from outside: a function, or a matrix computed beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._types import FloatArray
+from mercer.data.rows import Rows
+from mercer.kernels.base import Columns, Kernel, RowsAgainst
+
+__all__ = ["FunctionKernel", "GramMatrix", "Precomputed"]
+
+
+class FunctionKernel(Kernel):
+    """Any function (X, Y) → matrix of shape (len(X), len(Y)). Such models cannot be saved."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], *, columns: Columns = None) -> None:
+        self.function = function
+        self.columns = columns
+
+    def against(self, Y: Rows) -> RowsAgainst:
+        fixed = self.select(Y)
+        return lambda X: self._call(self.select(X), fixed)
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        rows = self.select(X)
+        n = rows.shape[0]
+        if n == 0:
+            return np.empty(0, X.dtype)
+        return np.concatenate(
+            [self._call(rows[i : i + 64], rows[i : i + 64]).diagonal() for i in range(0, n, 64)]
+        )
+
+    def _call(self, X: Rows, Y: Rows) -> FloatArray:
+        K = np.asarray(self.function(X, Y))
+        if K.shape != (X.shape[0], Y.shape[0]) or K.dtype.kind not in "fiub":
+            raise ValueError(
+                f"the kernel function returned {K.dtype} of shape {K.shape} for {X.shape[0]} and "
+                f"{Y.shape[0]} rows; it must return numbers of shape {(X.shape[0], Y.shape[0])}"
+            )
+        return K.astype(X.dtype, copy=False)
+
+
+class Precomputed(Kernel):
+    """X is itself a kernel matrix, k(rows, training rows); pivots are column numbers."""
+
+    def against(self, Y: Rows) -> RowsAgainst:
+        items = Y[:, 0].astype(np.intp)
+        return lambda X: np.ascontiguousarray(X[:, items])
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        raise NotImplementedError("the rows of a precomputed kernel do not hold k(x, x)")
+
+
+class GramMatrix(Kernel):
+    """A precomputed matrix while fitting: the 'rows' are item numbers, one column."""
+
+    def __init__(self, matrix_of_items: FloatArray) -> None:
+        self.matrix_of_items = matrix_of_items
+
+    def against(self, Y: Rows) -> RowsAgainst:
+        columns = Y[:, 0].astype(np.intp)
+        return lambda X: self.matrix_of_items[np.ix_(X[:, 0].astype(np.intp), columns)]
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        items = X[:, 0].astype(np.intp)
+        return self.matrix_of_items[items, items]

@@ -1,0 +1,74 @@
+"""A look at the kernel on a few rows before the work: is it a kernel, and does it see anything?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.data.rows import Rows, cast, take
+from mercer.kernels.base import Kernel
+
+__all__ = ["probe_kernel"]
+
+SAMPLE = 200
+SAME = 1e-6  # relative difference below which two similarities are the same
+
+
+def probe_kernel(kernel: Kernel, X: Rows) -> list[str]:
+    """Raise ValueError if this is no kernel; return warnings if it says little about these rows.
+
+    X are distinct rows; up to 200 of them, evenly spaced, are compared.
+    """
+    n = X.shape[0]
+    rows = cast(take(X, np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))), "f8")
+    K = np.asarray(kernel.matrix(rows, rows), np.float64)
+    _check_is_kernel(K, kernel)
+    return _degenerate(K) if len(K) > 2 else []
+
+
+def _check_is_kernel(K: np.ndarray, kernel: Kernel) -> None:
+    name = repr(kernel)
+    if not np.isfinite(K).all():
+        raise ValueError(
+            f"the kernel {name} gives NaN or infinity on these rows; check its parameters, "
+            "or scale the columns of X"
+        )
+    largest = np.abs(K).max()
+    if largest == 0:
+        raise ValueError(
+            f"the kernel {name} is zero between all rows of a sample, themselves included: "
+            "there is nothing to cluster by; check its parameters and columns"
+        )
+    if np.abs(K - K.T).max() > 1e-5 * largest:
+        raise ValueError(
+            f"the kernel {name} is not symmetric: k(x, y) ≠ k(y, x); symmetrise it, "
+            "e.g. (k(x, y) + k(y, x)) / 2"
+        )
+    if np.diagonal(K).min() < -1e-9 * largest:
+        raise ValueError(f"the kernel {name} has k(x, x) < 0, which no kernel has")
+    lowest = float(np.linalg.eigvalsh(K)[0])
+    if lowest < -1e-3 * max(np.trace(K) / len(K), largest):
+        raise ValueError(
+            f"the kernel {name} is not positive semi-definite (eigenvalue {lowest:.3g} on a "
+            "sample): distances to cluster centres would be imaginary; use another kernel, or add "
+            "a multiple of the identity"
+        )
+
+
+def _degenerate(K: np.ndarray) -> list[str]:
+    diagonal = np.maximum(np.diagonal(K), 0.0)
+    scale = np.sqrt(np.outer(diagonal, diagonal))
+    off = ~np.eye(len(K), dtype=bool) & (scale > 0)
+    if not off.any():
+        return []
+    alike = (K[off] / scale[off]).clip(-1, 1)
+    if np.abs(alike).max() < SAME:
+        return [
+            "the kernel sees no two rows of a sample as alike (its matrix is nearly the "
+            "identity), so clusters are arbitrary; use a smaller gamma, or gamma='auto'"
+        ]
+    if alike.min() > 1 - SAME:
+        return [
+            "the kernel sees all rows of a sample as the same (its matrix is nearly constant), "
+            "so clusters rest on rounding; use a larger gamma, or gamma='auto'"
+        ]
+    return []

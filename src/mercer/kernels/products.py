@@ -1,0 +1,115 @@
+"""Kernels of inner products and overlaps: Cosine, Polynomial, HistogramIntersection."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from mercer._types import FloatArray
+from mercer.data.rows import Rows
+from mercer.kernels.base import Columns, Kernel, RowsAgainst
+from mercer.kernels.sums import CoordinateSums
+
+__all__ = ["Cosine", "HistogramIntersection", "Polynomial"]
+
+
+class Cosine(Kernel):
+    """x·y / (‖x‖‖y‖), for text and directions; a row of zeros is like nothing, itself included."""
+
+    def __init__(self, *, columns: Columns = None) -> None:
+        self.columns = columns
+
+    def against(self, Y: Rows) -> RowsAgainst:
+        selected = self.select(Y)
+        products, y_scale = CoordinateSums(selected, "product"), _inverse_norms(selected)
+
+        def matrix(X: Rows) -> FloatArray:
+            rows = self.select(X)
+            K = products(rows)
+            K *= _inverse_norms(rows)[:, None].astype(K.dtype)
+            K *= y_scale.astype(K.dtype)
+            return K
+
+        return matrix
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return (_inverse_norms(self.select(X)) > 0).astype(X.dtype)
+
+
+class Polynomial(Kernel):
+    """(γ x·y + coef0)^degree. ``gamma="auto"`` is one over the mean squared length of a row."""
+
+    def __init__(
+        self,
+        degree: int = 3,
+        gamma: float | str = "auto",
+        *,
+        coef0: float = 1.0,
+        columns: Columns = None,
+    ) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.columns = columns
+
+    def against(self, Y: Rows) -> RowsAgainst:
+        products = CoordinateSums(self.select(Y), "product")
+        return lambda X: self._power(products(self.select(X)))
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return self._power(_squared_norms(self.select(X)).astype(X.dtype))
+
+    def resolve(self, X: Rows, weights: FloatArray, *, rng: np.random.Generator) -> Polynomial:
+        gamma = self.gamma
+        if gamma == "auto":
+            mean = float(np.average(_squared_norms(self.select(X)), weights=weights))
+            gamma = 1.0 / mean if mean > 0 else 1.0
+        resolved: Polynomial = clone(self).set_params(gamma=gamma)
+        resolved._check()
+        return resolved
+
+    def _check(self) -> None:
+        if isinstance(self.gamma, str) or not np.isfinite(self.gamma) or self.gamma <= 0:
+            raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto' in a fit")
+        if not isinstance(self.degree, Integral) or self.degree < 1:
+            raise ValueError(f"degree={self.degree!r} must be a whole number of 1 or more")
+        if not self.coef0 >= 0:
+            raise ValueError(
+                f"coef0={self.coef0!r} is negative: the kernel would not be positive semi-definite"
+            )
+
+    def _power(self, products: FloatArray) -> FloatArray:
+        self._check()
+        products *= products.dtype.type(self.gamma)
+        products += products.dtype.type(self.coef0)
+        return products**self.degree
+
+
+class HistogramIntersection(Kernel):
+    """Σ_j min(x_j, y_j): how much two histograms share."""
+
+    nonnegative = True
+
+    def __init__(self, *, columns: Columns = None) -> None:
+        self.columns = columns
+
+    def against(self, Y: Rows) -> RowsAgainst:
+        overlaps = CoordinateSums(self.select(Y), "minimum")
+        return lambda X: overlaps(self.select(X))
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return np.asarray(self.select(X).sum(axis=1), dtype=X.dtype).ravel()
+
+
+def _squared_norms(X: Rows) -> FloatArray:
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def _inverse_norms(X: Rows) -> FloatArray:
+    norms = np.sqrt(_squared_norms(X))
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -1,0 +1,108 @@
+"""Sums over coordinates, Σ_j g(x_j, y_j), of many rows against a few fixed ones.
+
+One door for dense and CSR rows: direct loops for few features, matrix products for many.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._lazy import LazyModule
+from mercer._types import FloatArray
+from mercer.data.rows import Rows, pad
+
+__all__ = ["CoordinateSums", "Term"]
+
+_jit = LazyModule("mercer.kernels._jit")
+
+Term = Literal["squared", "absolute", "chi2", "minimum", "product"]
+CODES: dict[str, int] = {"squared": 0, "absolute": 1, "chi2": 2, "minimum": 3, "product": 4}
+
+DIRECT_FEATURES = 32  # up to here a loop over coordinates beats a matrix product
+PRODUCT_ROWS = 256  # rows per matrix product: one shape (padded), so a row's bits are its own
+
+
+class CoordinateSums:
+    """``sums(X)[i, q] = Σ_j g(X[i, j], Y[q, j])`` for fixed rows Y.
+
+    Dense float64 results do not depend on where in X a row stands, nor on how many rows X has
+    (float32 matrix products do, by a rounding error: labels are therefore decided in float64).
+    """
+
+    def __init__(self, Y: Rows, term: Term) -> None:
+        self.code = CODES[term]
+        self.term = term
+        self.is_sparse = sp.issparse(Y)
+        if self.is_sparse:
+            self._bind_sparse(Y)
+        else:
+            self.YT: FloatArray = np.ascontiguousarray(Y.T)
+            self.y_norms: FloatArray = np.einsum(
+                "ij,ij->i", Y, Y, dtype=np.float64
+            ).astype(Y.dtype)
+
+    def __call__(self, X: Rows) -> FloatArray:
+        out = np.empty((X.shape[0], self.YT.shape[1]), X.dtype)
+        if self.is_sparse or sp.issparse(X):
+            return self._sparse(X).astype(X.dtype, copy=False)
+        if self._by_products(X):
+            self._products(X, out)
+            if self.term == "squared":
+                _jit.squared_from_products(X, self.y_norms, out)
+        else:
+            _jit.dense_sums(np.ascontiguousarray(X), self.YT, self.code, out)
+        return out
+
+    def exp(self, X: Rows, scale: float) -> FloatArray:
+        """exp(scale · sums), for scale ≤ 0 and sums ≥ 0."""
+        is_single = X.dtype == np.float32
+        if self.is_sparse or sp.issparse(X) or self._by_products(X):
+            out = self(X)
+            (_jit.exp_rows_32 if is_single else _jit.exp_rows)(X.dtype.type(scale), out)
+            return out
+        out = np.empty((X.shape[0], self.YT.shape[1]), X.dtype)
+        loop = _jit.dense_exp_32 if is_single else _jit.dense_exp
+        loop(np.ascontiguousarray(X), self.YT, self.code, X.dtype.type(scale), out)
+        return out
+
+    def _by_products(self, X: FloatArray) -> bool:
+        return self.term in ("squared", "product") and X.shape[1] > DIRECT_FEATURES
+
+    def _products(self, X: FloatArray, out: FloatArray) -> None:
+        for start in range(0, len(X), PRODUCT_ROWS):
+            rows = X[start : start + PRODUCT_ROWS]
+            if len(rows) == PRODUCT_ROWS:
+                np.matmul(rows, self.YT, out=out[start : start + PRODUCT_ROWS])
+            else:
+                out[start:] = (pad(rows, PRODUCT_ROWS) @ self.YT)[: len(rows)]
+
+    def _bind_sparse(self, Y: Any) -> None:
+        """Keep the columns that some row of Y has, densely; most columns have none."""
+        csc = sp.csc_array(Y)
+        present = np.flatnonzero(np.diff(csc.indptr))
+        self.column_of = np.full(Y.shape[1], -1, np.intp)
+        self.column_of[present] = np.arange(len(present))
+        self.YT = np.ascontiguousarray(csc[:, present].toarray().T, dtype=np.float64)
+        at_zero = {
+            "squared": np.square,
+            "absolute": np.abs,
+            "chi2": np.positive,
+            "minimum": np.zeros_like,
+            "product": np.zeros_like,
+        }[self.term]
+        self.base = at_zero(self.YT).sum(axis=0)
+
+    def _sparse(self, X: Rows) -> FloatArray:
+        if not self.is_sparse:
+            self._bind_sparse(sp.csr_array(self.YT.T))
+            self.is_sparse = True
+        csr = sp.csr_array(X)
+        out = np.empty((X.shape[0], self.YT.shape[1]))
+        arrays = (csr.data, csr.indices, csr.indptr, self.column_of, self.YT, self.base)
+        _jit.sparse_sums(*arrays, self.code, out)
+        if self.term in ("squared", "absolute", "chi2"):
+            np.maximum(out, 0.0, out=out)
+        return out

@@ -1,0 +1,56 @@
+"""The contingency table of two labellings, and the one place where labels are checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercer._types import IdArray
+
+__all__ = ["contingency", "paired_codes"]
+
+
+def contingency(y_true: ArrayLike, y_pred: ArrayLike) -> Any:
+    """Counts n_ck of the rows of class c in cluster k: scipy CSR, (n_classes, n_clusters)."""
+    from scipy.sparse import coo_array
+
+    classes, clusters = paired_codes(y_true, y_pred)
+    shape = (int(classes.max()) + 1, int(clusters.max()) + 1)
+    ones = np.ones(len(classes), dtype=np.int64)
+    return coo_array((ones, (classes, clusters)), shape=shape).tocsr()
+
+
+def paired_codes(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[IdArray, IdArray]:
+    """Both labellings as ids 0, 1, ... in the order of their sorted labels; checked."""
+    classes, clusters = _codes(y_true, name="y_true"), _codes(y_pred, name="y_pred")
+    if len(classes) != len(clusters):
+        raise ValueError(
+            f"y_true has {len(classes)} labels and y_pred {len(clusters)}; "
+            "pass one label per row in both"
+        )
+    if len(classes) == 0:
+        raise ValueError("y_true and y_pred are empty; pass at least one label")
+    return classes, clusters
+
+
+def _codes(labels: ArrayLike, *, name: str) -> IdArray:
+    """One labelling as ids; labels may be numbers, strings or booleans."""
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}; pass a one-dimensional array of labels")
+    if array.dtype.kind == "f" and not _are_whole(array):
+        raise ValueError(f"{name} holds fractions, NaN or infinity; pass discrete labels")
+    try:
+        return np.unique(array, return_inverse=True)[1]
+    except TypeError as error:
+        raise TypeError(
+            f"{name} mixes labels that cannot be compared (missing values, perhaps); "
+            "pass labels of one type"
+        ) from error
+
+
+def _are_whole(array: NDArray[np.floating[Any]]) -> bool:
+    """Whether all are finite whole numbers."""
+    return bool(np.isfinite(array).all() and (array == np.rint(array)).all())
