@@ -220,6 +220,15 @@ def test_row_groups_longer_than_a_tile(tmp_path: Path) -> None:
     np.testing.assert_array_equal(source.take(ids), X[ids])
 
 
+def test_large_row_groups_need_little_memory(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    X = numbers(5, n_rows=32 * TILE, n_features=8)
+    source = ParquetSource(save_parquet(tmp_path, X, rows_each=len(X), use_dictionary=False))
+    before = pa.total_allocated_bytes()
+    source.read(TILE, 2 * TILE)
+    assert pa.total_allocated_bytes() - before < X.nbytes / 4  # while the row group is open
+
+
 def test_blocks_of_csv_text_do_not_matter(tmp_path: Path, monkeypatch: Any) -> None:
     X = numbers(6)
     monkeypatch.setattr(tables, "BLOCK", 200)

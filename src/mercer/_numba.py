@@ -18,6 +18,4 @@ def jit(function: Function) -> Function:
     Products may be contracted to fused multiply-adds; nothing else about the order of a sum or
     the meaning of NaN and infinity is given up.
     """
-    return numba.njit(
-        cache=True, nogil=True, fastmath={"contract"}, error_model="numpy"
-    )(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")(function)

@@ -40,9 +40,7 @@ __all__ = ["KernelKMeans"]
 DEFAULT_RANK = 256
 
 
-class KernelKMeans(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
-):
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """k-means in the feature space of a kernel, for data of any size.
 
     The kernel matrix is replaced by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F: kernel
@@ -145,9 +143,7 @@ class KernelKMeans(  # type: ignore[misc]
             k = self._feasible_clusters(problem, record)
             _demand_factor(approximation, problem)
             with record.stage("factor"):
-                factor = approximation.fit(
-                    problem.kernel, problem.sample, rng=rng, threads=threads
-                )
+                factor = approximation.fit(problem.kernel, problem.sample, rng=rng, threads=threads)
             with record.stage("centres"):
                 partition = self._choose_centers(factor, problem, k, rng=rng, threads=threads)
             factor = _for_new_rows(factor)
@@ -312,8 +308,8 @@ class KernelKMeans(  # type: ignore[misc]
         )
         record.raise_warnings(stacklevel=3)
         for stale in ("labels_", "feature_names_in_"):
-            vars(self).pop(stale, None)
-        vars(self).update(fitted)
+            self.__dict__.pop(stale, None)
+        self.__dict__.update(fitted)
         return self
 
     @property

@@ -67,9 +67,7 @@ def distinct_rows(
     return WeightedRows(take(rows, np.argsort(by_position)), summed, first)
 
 
-def _chosen_ids(
-    source: Source, weights: FloatArray | None, *, rng: np.random.Generator
-) -> IdArray:
+def _chosen_ids(source: Source, weights: FloatArray | None, *, rng: np.random.Generator) -> IdArray:
     """Ascending numbers of the rows that count: all of positive weight, or a sample of them."""
     heavy = np.arange(source.n_rows) if weights is None else np.flatnonzero(weights > 0)
     size = sample_size(source.n_rows, source.n_features)

@@ -122,7 +122,9 @@ def _checked_csr(X: Any) -> sp.csr_array:
         raise ValueError(f"X is sparse with {X.ndim} dimension(s); reshape it to two")
     if X.shape[0] == 0 or X.shape[1] == 0:
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
-        raise ValueError(f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+        raise ValueError(
+            f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required."
+        )
     if np.iscomplexobj(X):
         raise ValueError(f"Complex data not supported; X has dtype {X.dtype}")
     if X.dtype.kind not in "fiub":

@@ -54,7 +54,7 @@ class BlockRows:
         return BlockRows(self.names, tuple(verb(part, *arguments) for part in self.parts))
 
 
-Rows: TypeAlias = FloatArray | sp.csr_array | sp.csr_matrix | BlockRows
+Rows: TypeAlias = Any  # FloatArray | scipy CSR | BlockRows, told apart by the verbs below
 
 
 def n_features(X: Rows) -> int:

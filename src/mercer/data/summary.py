@@ -50,7 +50,6 @@ def summarize(source: Source, *, block_rows: int) -> Summary:
     return summary
 
 
-
 def _wider(a: Summary, b: Summary) -> Summary:
     blocks = tuple(_wider(left, right) for left, right in zip(a.blocks, b.blocks, strict=True))
     return Summary(np.minimum(a.low, b.low), np.maximum(a.high, b.high), blocks)

@@ -21,7 +21,7 @@ from mercer.data.source import TILE
 __all__ = ["CsvSource", "ParquetSource"]
 
 BUFFER = 2**16  # bytes read ahead in each column of a Parquet file
-BLOCK = 2**22  # bytes of CSV parsed at a time; no line may be longer
+BLOCK = 2**20  # bytes of CSV parsed at a time; no line may be longer
 CSV_ERROR = re.compile(r"In CSV column #(\d+): Row #(\d+): .*invalid value '(.*)'", re.DOTALL)
 
 
@@ -167,7 +167,11 @@ class ParquetSource(TableSource):
         """Record batches from the row group on that begins at row `start`."""
         check_size(self.path, self.n_bytes)
         parquet = require("pyarrow.parquet", "io", "reading Parquet")
-        options = {"buffer_size": BUFFER, "page_checksum_verification": True}
+        options = {
+            "buffer_size": BUFFER,
+            "pre_buffer": False,  # it would hold whole row groups
+            "page_checksum_verification": True,
+        }
         first = int(np.searchsorted(self.restarts, start, side="right")) - 1
         with (
             _in_words(self.path, "Parquet"),

@@ -28,7 +28,7 @@ KEEP = 0.3  # greedy: a candidate is kept while its residual is this part of the
 SHRUNK = 1e-3  # random: a candidate that lost this much to its own block waits for another
 
 
-class IncompleteCholesky(BaseEstimator):  # type: ignore[misc]
+class IncompleteCholesky(BaseEstimator):
     """K ≈ F Fᵀ with F = K[:, B] L⁻ᵀ, K[B, B] = L Lᵀ, for a few pivot rows B.
 
     Pivots are taken in blocks: candidates compete on their own small residual matrix, then all
@@ -124,9 +124,7 @@ class Block:
     L: FloatArray
 
 
-def pivoted_cholesky(
-    kernel: Kernel, X: Rows, *, rank: int, tol: float = 0.0
-) -> Found:
+def pivoted_cholesky(kernel: Kernel, X: Rows, *, rank: int, tol: float = 0.0) -> Found:
     """Greedy incomplete Cholesky, one column per step: the textbook, for comparison (Alg. 1)."""
     residual = kernel.diagonal(X).astype(np.float64)
     trace, floor = residual.sum(), _floor(residual, rank, residual.dtype)
@@ -217,14 +215,15 @@ def _greedy_block(competing: Competition, *, size: int) -> Block | None:
     residual = competing.residual
     n, n_candidates = len(residual), size if size == 1 else min(CANDIDATES * size, len(residual))
     if n_candidates == 1:
-        candidates = residual.argmax(keepdims=True)
+        candidates = np.array([residual.argmax()])
     elif residual.min() == residual.max():  # nothing chosen yet: all are alike
         candidates = np.arange(n_candidates) * n // n_candidates
     else:
         candidates = np.sort(np.argpartition(residual, n - n_candidates)[n - n_candidates :])
     S = competing.residual_matrix(candidates)
     least = max(competing.floor, KEEP * float(S.diagonal().max()))
-    L, order = np.zeros((len(S), size)), []
+    L = np.zeros((len(S), size))
+    order: list[int] = []
     left = S.diagonal().copy()
     for q in range(size):
         j = int(left.argmax())
@@ -235,16 +234,15 @@ def _greedy_block(competing: Competition, *, size: int) -> Block | None:
     return Block(candidates[order], L[order, : len(order)]) if order else None
 
 
-def _random_block(
-    competing: Competition, *, size: int, rng: np.random.Generator
-) -> Block | None:
+def _random_block(competing: Competition, *, size: int, rng: np.random.Generator) -> Block | None:
     """Draws in proportion to the residual, each kept with the chance it still deserves.
 
     Rejection makes the block distributed as if each pivot had been drawn after the update by
     those before it [epperly2024, Algorithm 2.2].
     """
-    mass = np.cumsum(np.where(competing.residual > competing.floor, competing.residual, 0.0)
-                     * competing.weights)
+    mass = np.cumsum(
+        np.where(competing.residual > competing.floor, competing.residual, 0.0) * competing.weights
+    )
     if mass[-1] <= 0:
         return None
     drawn = np.searchsorted(mass, rng.random(size) * mass[-1], side="right")
@@ -252,10 +250,14 @@ def _random_block(
     chances = rng.random(size)
     S = competing.residual_matrix(drawn)
     proposed = competing.residual[drawn]
-    L, order = np.zeros((size, size)), []
+    L = np.zeros((size, size))
+    order: list[int] = []
     left = S.diagonal().copy()
     for j in range(size):
-        if left[j] <= max(chances[j] * proposed[j], SHRUNK * proposed[j], competing.floor) and order:
+        if (
+            left[j] <= max(chances[j] * proposed[j], SHRUNK * proposed[j], competing.floor)
+            and order
+        ):
             continue
         if left[j] <= 0:
             continue

@@ -17,7 +17,7 @@ from mercer.kernels.base import Kernel
 __all__ = ["Exact"]
 
 
-class Exact(BaseEstimator):  # type: ignore[misc]
+class Exact(BaseEstimator):
     """K = F Fᵀ without approximation: O(n³) time, O(n²) memory.
 
     method : "eigen" takes F = U Λ^½ from K = U Λ Uᵀ (paper 001, eq. 2), leaving out eigenvalues of

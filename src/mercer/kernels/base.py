@@ -17,7 +17,7 @@ Columns: TypeAlias = Any  # None, slice, ints, names, or a block's name or numbe
 RowsAgainst: TypeAlias = Callable[[Rows], FloatArray]
 
 
-class Kernel(BaseEstimator):  # type: ignore[misc]
+class Kernel(BaseEstimator):
     """How alike two rows are: k(x, y) = ⟨φ(x), φ(y)⟩.
 
     Kernels add, multiply and scale: ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``.

@@ -40,9 +40,7 @@ class CoordinateSums:
             self._bind_sparse(Y)
         else:
             self.YT: FloatArray = np.ascontiguousarray(Y.T)
-            self.y_norms: FloatArray = np.einsum(
-                "ij,ij->i", Y, Y, dtype=np.float64
-            ).astype(Y.dtype)
+            self.y_norms: FloatArray = np.einsum("ij,ij->i", Y, Y, dtype=np.float64).astype(Y.dtype)
 
     def __call__(self, X: Rows) -> FloatArray:
         out = np.empty((X.shape[0], self.YT.shape[1]), X.dtype)

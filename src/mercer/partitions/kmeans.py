@@ -58,7 +58,13 @@ def kmeans(
         start = kmeans_plus_plus(F, weights, norms, n_clusters, rng=rng)
         runs.append(
             lloyd(
-                F, weights, norms, start, max_iter=max_iter, least_shift=least_shift, threads=threads
+                F,
+                weights,
+                norms,
+                start,
+                max_iter=max_iter,
+                least_shift=least_shift,
+                threads=threads,
             )
         )
     best = min(runs, key=lambda run: run.inertia)
@@ -108,8 +114,9 @@ def lloyd(
     n, k = len(F), len(centers)
     labels, best = np.full(n, -1, np.intp), np.empty(n)
     sums, counts = np.zeros((k, F.shape[1])), np.zeros(k)
-    is_converged, iteration = False, 0
-    for iteration in range(1, max_iter + 1):
+    is_converged, n_iter = False, 0
+    while not is_converged and n_iter < max_iter:
+        n_iter += 1
         before = labels.copy()
         _sweep(F, weights, centers, labels, best, sums, counts, threads)
         _repair_empty(F, weights, norms, labels, best, sums, counts)
@@ -117,12 +124,10 @@ def lloyd(
         moved[counts <= 0] = centers[counts <= 0]
         shift = float(((moved - centers) ** 2).sum())
         centers = moved
-        if shift <= least_shift or np.array_equal(labels, before):
-            is_converged = True
-            break
+        is_converged = shift <= least_shift or np.array_equal(labels, before)
     _sweep(F, weights, centers, labels, best, sums, counts, threads)
     inertia = float(weights @ np.maximum(norms + best, 0.0))
-    return Partition(centers, inertia, iteration, is_converged)
+    return Partition(centers, inertia, n_iter, is_converged)
 
 
 def scores_of_centers(centers: FloatArray) -> tuple[FloatArray, FloatArray]:
