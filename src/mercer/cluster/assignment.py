@@ -124,7 +124,8 @@ def refine_centers(
     centres, so the mean over the rows that chose them stands for it.
     """
     centers, cost, n_sweeps = partition.centers, partition.inertia, 0
-    for n_sweeps in range(1, min(FULL_SWEEPS, max_iter) + 1):
+    while n_sweeps < min(FULL_SWEEPS, max_iter):
+        n_sweeps += 1
         sums, counts, best = _full_sweep(Assignment(factor, centers), problem, threads=threads)
         means = sums @ factor.mix / np.maximum(counts, np.finfo(float).tiny)[:, None]
         moved = np.where(counts[:, None] > 0, means, centers)

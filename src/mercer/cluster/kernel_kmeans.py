@@ -319,8 +319,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def __getattr__(self, name: str) -> Any:
         if name == "labels_" and "cluster_centers_" in vars(self):
             raise AttributeError(
-                "labels_ is kept only for rows in memory; this model was fitted on a file, a stream "
-                "or was loaded: use predict(X), or predict(X, out='labels.npy') for large files"
+                "labels_ is kept only for rows in memory, and this model was fitted on a file or "
+                "stream, or was loaded: use predict(X), or predict(X, out='labels.npy')"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

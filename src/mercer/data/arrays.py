@@ -17,7 +17,8 @@ __all__ = ["ArraySource", "BlockSource", "CSRSource", "working_dtype"]
 
 def working_dtype(dtype: Any) -> np.dtype[Any]:
     """float32 stays float32, half becomes float32, all other numbers are float64."""
-    return np.dtype(np.float32 if np.dtype(dtype) in (np.float16, np.float32) else np.float64)
+    native = np.dtype(dtype).newbyteorder("=")
+    return np.dtype(np.float32 if native in (np.float16, np.float32) else np.float64)
 
 
 @dataclass(frozen=True, slots=True)

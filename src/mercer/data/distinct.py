@@ -7,9 +7,11 @@ comes after (draws, ties, sums) never sees the difference.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
@@ -19,6 +21,8 @@ from mercer.data.source import TILE, Source, spans
 __all__ = ["EXACT_ROWS", "WeightedRows", "distinct_rows", "sample_size"]
 
 _jit = LazyModule("mercer.data._jit")
+
+HashArray: TypeAlias = NDArray[np.uint64]
 
 EXACT_ROWS = 100_000  # up to here every row takes part in choosing pivots and centres
 SAMPLE_VALUES = 2**24  # beyond: a sample of at most this many numbers ...
@@ -84,7 +88,7 @@ def _exact_group_sums(weights: FloatArray, group: IdArray) -> FloatArray:
     return sums
 
 
-def _row_hashes(source: Source, ids: IdArray) -> FloatArray:
+def _row_hashes(source: Source, ids: IdArray) -> HashArray:
     hashes = np.empty(len(ids), np.uint64)
     for start, stop in spans(len(ids), TILE):
         whole = ids[stop - 1] - ids[start] == stop - 1 - start
@@ -94,10 +98,10 @@ def _row_hashes(source: Source, ids: IdArray) -> FloatArray:
     return hashes
 
 
-def row_hashes(X: Rows, seed: int = 0x1D8E4E27C47D124F) -> FloatArray:
+def row_hashes(X: Rows, seed: int = 0x1D8E4E27C47D124F) -> HashArray:
     """64 bits that identify a row by its values (equal rows, equal hashes)."""
     if isinstance(X, BlockRows):
-        hashes = np.zeros(len(X), np.uint64)
+        hashes: HashArray = np.zeros(len(X), np.uint64)
         for number, part in enumerate(X.parts):
             hashes = hashes * np.uint64(31) + row_hashes(part, seed + number)
         return hashes

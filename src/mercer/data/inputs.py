@@ -48,7 +48,7 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
 
 def _is_table(X: Any) -> bool:
     """Is this two-dimensional by itself: an array, sparse matrix, frame, path or source?"""
-    if isinstance(X, Source) or isinstance(X, str | os.PathLike):
+    if isinstance(X, str | os.PathLike | Source):
         return True
     return len(getattr(X, "shape", ())) == 2
 

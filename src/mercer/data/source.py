@@ -24,11 +24,18 @@ class Source(Protocol):
     not that the values are finite: `data.summary` does that in its pass.
     """
 
-    n_rows: int
-    n_features: int
-    dtype: np.dtype[Any]
-    feature_names: tuple[str, ...] | None
-    in_memory: bool  # the caller already holds all rows in memory
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def feature_names(self) -> tuple[str, ...] | None: ...
+    @property
+    def in_memory(self) -> bool:
+        """Does the caller already hold all rows in memory?"""
+        ...
 
     def read(self, start: int, stop: int) -> Rows:
         """The rows start to stop."""

@@ -84,7 +84,7 @@ class CoordinateSums:
         self.column_of = np.full(Y.shape[1], -1, np.intp)
         self.column_of[present] = np.arange(len(present))
         self.YT = np.ascontiguousarray(csc[:, present].toarray().T, dtype=np.float64)
-        at_zero = {
+        at_zero: Any = {
             "squared": np.square,
             "absolute": np.abs,
             "chi2": np.positive,

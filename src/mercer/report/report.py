@@ -67,7 +67,7 @@ class Report:
         more = ", …" if len(self.cluster_weights) > 12 else ""
         error = "unknown" if self.trace_error is None else f"{self.trace_error:.3g} of the trace"
         lines = [
-            f"{self.estimator} on {self.n_rows:,} rows × {self.n_features:,} columns ({self.dtype})",
+            f"{self.estimator}: {self.n_rows:,} rows × {self.n_features:,} columns, {self.dtype}",
             f"  kernel         {self.kernel}; {self.bandwidth}",
             f"  approximation  {self.approximation}: rank {self.rank}, error {error}",
             f"  clusters       {len(self.cluster_weights)} of weight {sizes}{more}",
