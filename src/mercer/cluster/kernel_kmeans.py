@@ -38,6 +38,8 @@ from mercer.report import Recorder, Report
 __all__ = ["KernelKMeans"]
 
 DEFAULT_RANK = 256
+LEAST_EXPLAINED = 0.5  # of the kernel, by k equal clusters that share nothing: k · mean(K)
+LITTLE_EXPLAINED = 0.2  # below this the clusters are not what the user is after
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -57,7 +59,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     kernel : a name ("rbf", "laplacian", "chi2", "cosine", "polynomial",
         "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)`` or
         ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``, or a function of (X, Y).
-    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale".
+    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale". "auto" is
+        the neighbour rule of `mercer.kernels.bandwidth`, widened where n_clusters equal clusters
+        could not explain half of the kernel: a narrower kernel makes kernel k-means prefer small
+        dense pieces to clusters (three far blobs in the plane: ARI 0.5 without, 1.0 with it).
     approximation : "cholesky" or "exact", or an object such as ``IncompleteCholesky(tol=1e-3)``.
     rank : size of a named approximation.
     n_init : runs from different starts; the best is kept.
@@ -139,7 +144,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            problem = pose(self, X, sample_weight, rng=rng, record=record)
+            least_mean = LEAST_EXPLAINED / self.n_clusters
+            problem = pose(self, X, sample_weight, rng=rng, record=record, least_mean=least_mean)
             k = self._feasible_clusters(problem, record)
             _demand_factor(approximation, problem)
             with record.stage("factor"):
@@ -271,6 +277,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """All fitted state, at once and last."""
         order = numbering(weights, partition.centers)
         source = problem.source
+        explained = _explained_share(partition, problem)
+        if explained < LITTLE_EXPLAINED and len(weights) > 1:
+            record.warn(
+                f"the centres explain only {100 * explained:.0f} % of the kernel: rows of one "
+                "cluster look unrelated to each other, and kernel k-means then prefers small dense "
+                "pieces to clusters; use a smaller gamma (gamma='auto' or 'median'), or more "
+                "clusters"
+            )
         if not partition.is_converged:
             record.warn(
                 f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
@@ -305,6 +319,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             stages=tuple(record.stages),
             notes=tuple(record.notes),
             warnings=tuple(record.warnings),
+            explained=explained,
         )
         record.raise_warnings(stacklevel=3)
         for stale in ("labels_", "feature_names_in_"):
@@ -340,6 +355,16 @@ def _for_new_rows(factor: Any) -> Any:
     if isinstance(factor.kernel, GramMatrix):
         return replace(factor, kernel=Precomputed())
     return factor
+
+
+def _explained_share(partition: Partition, problem: Problem) -> float:
+    """1 - Σ w‖f - c‖² / Σ w‖f‖²."""
+    weights = problem.weights
+    rows = problem.source.n_rows if problem.source.n_rows > EXACT_ROWS else None
+    total = problem.sample.weights.sum()
+    if rows is not None:
+        total = rows if weights is None else weights.sum()
+    return float(1.0 - partition.inertia / max(total * partition.mean_norm, np.finfo(float).tiny))
 
 
 def _demand_factor(approximation: Any, problem: Problem) -> None:

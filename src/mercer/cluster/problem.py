@@ -59,8 +59,12 @@ def pose(
     *,
     rng: np.random.Generator,
     record: Recorder,
+    least_mean: float = 0.0,
 ) -> Problem:
-    """Check X and the weights, choose the rows that choose, resolve the kernel."""
+    """Check X and the weights, choose the rows that choose, resolve the kernel.
+
+    `least_mean`: the mean similarity that an automatic bandwidth must reach (see Kernel.resolve).
+    """
     budget = Budget.of(estimator.max_memory)
     kernel = as_kernel(estimator.kernel, estimator.gamma)
     with record.stage("check"):
@@ -77,8 +81,8 @@ def pose(
         else:
             sample = _sample(source, weights, kernel, summary, rng=rng)
     with record.stage("kernel"):
-        bandwidth = _bandwidth_words(kernel)
-        kernel = kernel.resolve(sample.rows, sample.weights, rng=rng)
+        bandwidth = _bandwidth_words(kernel, least_mean)
+        kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
         for text in probe_kernel(kernel, sample.rows):
             record.warn(text)
     return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows)
@@ -241,9 +245,10 @@ def _precomputed_sample(source: Source, weights: FloatArray | None) -> tuple[Sam
     return Sample(rows, kept, items, RowFormat(np.dtype(np.float64))), GramMatrix(K)
 
 
-def _bandwidth_words(kernel: Kernel) -> str:
+def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
+    widened = f", mean similarity at least {least_mean:.2g}" if least_mean else ""
     rules = {
-        "auto": "gamma by the neighbour rule (7th nearest of 1,000 rows)",
+        "auto": f"gamma by the neighbour rule (7th nearest of 1,000 rows{widened})",
         "median": "gamma by the median distance",
         "scale": "gamma by the variance",
     }

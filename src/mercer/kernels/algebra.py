@@ -46,8 +46,8 @@ class _Combined(Kernel):
         diagonal: FloatArray = reduce(type(self).combine, (k.diagonal(X) for k in self.kernels))
         return diagonal
 
-    def resolve(self, X: Rows, weights: FloatArray, *, rng: np.random.Generator) -> Kernel:
-        return type(self)([kernel.resolve(X, weights, rng=rng) for kernel in self.kernels])
+    def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
+        return type(self)([kernel.resolve(X, weights, **how) for kernel in self.kernels])
 
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:
         return type(self)([kernel.named_columns(names) for kernel in self.kernels])
@@ -91,8 +91,8 @@ class Scaled(Kernel):
     def diagonal(self, X: Rows) -> FloatArray:
         return self.kernel.diagonal(X) * X.dtype.type(self.factor)
 
-    def resolve(self, X: Rows, weights: FloatArray, *, rng: np.random.Generator) -> Kernel:
-        return Scaled(self.factor, self.kernel.resolve(X, weights, rng=rng))
+    def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
+        return Scaled(self.factor, self.kernel.resolve(X, weights, **how))
 
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:
         return Scaled(self.factor, self.kernel.named_columns(names))

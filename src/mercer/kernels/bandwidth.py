@@ -18,6 +18,7 @@ __all__ = ["Rule", "choose_gamma"]
 Rule: TypeAlias = Literal["auto", "median", "scale"]
 
 SAMPLE = 1000
+PAIRS = 300  # rows whose pairs tell the mean similarity
 NEIGHBOR = 7  # of a full sample; fewer rows, proportionally nearer
 
 
@@ -28,13 +29,15 @@ def choose_gamma(
     *,
     rule: str,
     rng: np.random.Generator,
+    least_mean: float = 0.0,
 ) -> float:
     """γ for distinct rows X by one of the rules.
 
     ``"auto"``: 1/(2(2s)²) with s the median distance to the 7th nearest row in a seeded sample of
     1,000 (of n < 1,000 rows: the max(1, round(7n/1000))-th), so the kernel reaches e⁻¹ at √8·s and
     follows the density of the sample, whatever the scale and number of rows. For kernels of a
-    distance that is not squared (Laplacian) the same reach is used: γ = 1/(√8·s).
+    distance that is not squared (Laplacian) the same reach is used: γ = 1/(√8·s). It is widened
+    where the mean of k over pairs of rows would stay below `least_mean`.
     ``"median"``: one over the median of D over pairs. ``"scale"``: 1/(d·variance), scikit-learn's.
     """
     rules = {"auto": _neighbor_gamma, "median": _median_gamma, "scale": _scale_gamma}
@@ -44,7 +47,10 @@ def choose_gamma(
     if n < X.shape[0]:
         ids = np.sort(rng.choice(X.shape[0], n, replace=False))
         X, weights = take(X, ids), weights[ids]
-    gamma = rules[rule](kernel, cast(X, np.float64), weights)
+    X = cast(X, np.float64)
+    gamma = rules[rule](kernel, X, weights)
+    if rule == "auto" and least_mean > 0:
+        gamma = _widened(kernel, X, weights, gamma, least_mean)
     return gamma if np.isfinite(gamma) and gamma > 0 else 1.0  # one distinct row: any γ is right
 
 
@@ -61,6 +67,26 @@ def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
         positive = D[D > 0]
         reach = float(positive.min()) if len(positive) else 0.0
     return _inverse(8.0 * reach if kernel.power == 2 else np.sqrt(8.0) * reach)
+
+
+def _widened(
+    kernel: Exponential, X: Rows, weights: FloatArray, gamma: float, least_mean: float
+) -> float:
+    """The largest γ, up to this one, whose mean similarity reaches `least_mean` (by bisection)."""
+    n = min(X.shape[0], PAIRS)
+    few, w = take(X, np.arange(n)), weights[:n] / weights[:n].sum()
+    D = kernel.distances(few, few)
+
+    def mean(log_gamma: float) -> float:
+        return float(w @ np.exp(-np.exp(log_gamma) * D) @ w)
+
+    low, high = np.log(gamma) - 40.0, np.log(gamma)
+    if mean(high) >= least_mean:
+        return gamma
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) >= least_mean else (low, middle)
+    return float(np.exp(low))
 
 
 def _median_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:

@@ -51,8 +51,19 @@ class Kernel(BaseEstimator):
         formatted = [rows.apply(part) for part in raw]
         return self.matrix(formatted[0], formatted[-1])
 
-    def resolve(self, X: Rows, weights: FloatArray, *, rng: np.random.Generator) -> Kernel:
-        """A copy whose parameters are numbers (``gamma="auto"`` becomes one)."""
+    def resolve(
+        self,
+        X: Rows,
+        weights: FloatArray,
+        *,
+        rng: np.random.Generator,
+        least_mean: float = 0.0,
+    ) -> Kernel:
+        """A copy whose parameters are numbers (``gamma="auto"`` becomes one).
+
+        `least_mean` is the mean of k over pairs of rows that an automatic bandwidth must reach:
+        what the caller needs to see of the data at least.
+        """
         return clone(self)
 
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:

@@ -40,9 +40,16 @@ class Exponential(Kernel):
         """D(x, y), what γ multiplies."""
         return self.factor * CoordinateSums(self.select(Y), self.term)(self.select(X))
 
-    def resolve(self, X: Rows, weights: FloatArray, *, rng: np.random.Generator) -> Exponential:
+    def resolve(
+        self,
+        X: Rows,
+        weights: FloatArray,
+        *,
+        rng: np.random.Generator,
+        least_mean: float = 0.0,
+    ) -> Exponential:
         if isinstance(self.gamma, str):
-            gamma = choose_gamma(self, X, weights, rule=self.gamma, rng=rng)
+            gamma = choose_gamma(self, X, weights, rule=self.gamma, rng=rng, least_mean=least_mean)
         else:
             gamma = self._number()
         resolved: Exponential = clone(self).set_params(gamma=gamma)

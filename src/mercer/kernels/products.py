@@ -62,7 +62,14 @@ class Polynomial(Kernel):
     def diagonal(self, X: Rows) -> FloatArray:
         return self._power(_squared_norms(self.select(X)).astype(X.dtype))
 
-    def resolve(self, X: Rows, weights: FloatArray, *, rng: np.random.Generator) -> Polynomial:
+    def resolve(
+        self,
+        X: Rows,
+        weights: FloatArray,
+        *,
+        rng: np.random.Generator,
+        least_mean: float = 0.0,
+    ) -> Polynomial:
         gamma = self.gamma
         if gamma == "auto":
             mean = float(np.average(_squared_norms(self.select(X)), weights=weights))

@@ -48,6 +48,7 @@ class Report:
     stages: tuple[Stage, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    explained: float | None = None  # share of Σ‖f‖² that the centres explain
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,6 +74,8 @@ class Report:
             f"  clusters       {len(self.cluster_weights)} of weight {sizes}{more}",
             f"  inertia        {self.inertia:.6g} after {self.n_iter} sweeps",
         ]
+        if self.explained is not None:
+            lines[-1] += f"; the centres explain {100 * self.explained:.0f} % of the kernel"
         lines += [
             f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
             f"peak {human_bytes(stage.peak_memory)})"
