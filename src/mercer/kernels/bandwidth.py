@@ -62,11 +62,11 @@ def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
     rank = max(1, round(NEIGHBOR * n / SAMPLE))
     np.fill_diagonal(D, 0.0)  # the row itself is its 0th neighbour
     nearest = np.partition(D, min(rank, n - 1), axis=1)[:, min(rank, n - 1)]
-    reach = _weighted_median(nearest, weights)
-    if reach <= 0:  # distinct rows whose columns in this kernel agree: look further
-        positive = D[D > 0]
-        reach = float(positive.min()) if len(positive) else 0.0
-    return _inverse(8.0 * reach if kernel.power == 2 else np.sqrt(8.0) * reach)
+    root = np.sqrt if kernel.power == 2 else np.positive
+    s = _weighted_median(root(nearest), weights)
+    if s <= 0:  # distinct rows whose columns in this kernel agree: the nearest that differ
+        s = float(root(D[D > 0].min(initial=np.inf)))
+    return 1.0 / (8.0 * s**2) if kernel.power == 2 else 1.0 / (np.sqrt(8.0) * s)
 
 
 def _widened(
@@ -74,14 +74,17 @@ def _widened(
 ) -> float:
     """The largest γ, up to this one, whose mean similarity reaches `least_mean` (by bisection)."""
     n = min(X.shape[0], PAIRS)
-    few, w = take(X, np.arange(n)), weights[:n] / weights[:n].sum()
+    few = take(X, np.arange(n))
     D = kernel.distances(few, few)
+    pair_weights = np.outer(weights[:n], weights[:n])
+    np.fill_diagonal(pair_weights, 0.0)  # a row's likeness to itself tells nothing
+    pair_weights /= max(pair_weights.sum(), np.finfo(float).tiny)
 
     def mean(log_gamma: float) -> float:
-        return float(w @ np.exp(-np.exp(log_gamma) * D) @ w)
+        return float((pair_weights * np.exp(-np.exp(log_gamma) * D)).sum())
 
     low, high = np.log(gamma) - 40.0, np.log(gamma)
-    if mean(high) >= least_mean:
+    if n == 1 or mean(high) >= least_mean:
         return gamma
     for _ in range(40):
         middle = (low + high) / 2

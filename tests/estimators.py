@@ -1,0 +1,26 @@
+"""Every estimator that the common laws and the hostile inputs are tried on: add one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mercer import KernelKMeans
+
+ESTIMATORS: dict[str, Callable[..., Any]] = {
+    "KernelKMeans": lambda n_clusters=3, **params: KernelKMeans(
+        n_clusters, **{"n_init": 3, "random_state": 0, **params}
+    ),
+    "KernelKMeans-greedy": lambda n_clusters=3, **params: KernelKMeans(
+        n_clusters, **{"approximation": _greedy(), "n_init": 3, "random_state": 0, **params}
+    ),
+    "KernelKMeans-exact": lambda n_clusters=3, **params: KernelKMeans(
+        n_clusters, **{"approximation": "exact", "n_init": 3, "random_state": 0, **params}
+    ),
+}
+
+
+def _greedy() -> Any:
+    from mercer import IncompleteCholesky
+
+    return IncompleteCholesky(rank=64, pivots="greedy")
