@@ -363,12 +363,12 @@ def test_errors_in_a_process_are_one_line_and_a_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["centres", "predict"])
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path, stage: str) -> None:
-    X = np.random.default_rng(0).normal(size=(400_000, 4)).astype(np.float32)
+    X = np.random.default_rng(0).normal(size=(500_000, 4)).astype(np.float32)
     np.save(tmp_path / "data.npy", X)
     out = tmp_path / "labels.npy"
     out.write_text("old")
     process = start(
-        "cluster", tmp_path / "data.npy", "-k", 20, "--rank", 64, "--max-iter", 2, "--seed", 0,
+        "cluster", tmp_path / "data.npy", "-k", 20, "--rank", 128, "--max-iter", 2, "--seed", 0,
         "--out", out, "--model", tmp_path / "m.mercer",
     )  # fmt: skip
     assert process.stderr is not None

@@ -5,18 +5,17 @@ Data become a kernel, a kernel a factor, a factor an embedding, an embedding lab
 
 from __future__ import annotations
 
-from mercer.cluster import KernelKMeans
-from mercer.data import as_source
-from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
-from mercer.factors import Exact, IncompleteCholesky
-from mercer.kernels import (
-    RBF,
-    Chi2,
-    Cosine,
-    HistogramIntersection,
-    Laplacian,
-    Polynomial,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mercer.cluster import KernelKMeans
+    from mercer.data import as_source
+    from mercer.decomposition import KernelFeatures
+    from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
+    from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomFourier
+    from mercer.io import load, save
+    from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
 
 __version__ = "0.1.0"
 
@@ -28,11 +27,39 @@ __all__ = [
     "Exact",
     "HistogramIntersection",
     "IncompleteCholesky",
+    "KernelFeatures",
     "KernelKMeans",
     "Laplacian",
     "MercerWarning",
     "MissingExtraError",
     "ModelFileError",
+    "Nystrom",
     "Polynomial",
+    "RandomFourier",
     "as_source",
+    "load",
+    "save",
 ]
+
+_HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
+    "mercer.cluster": ("KernelKMeans",),
+    "mercer.data": ("as_source",),
+    "mercer.decomposition": ("KernelFeatures",),
+    "mercer.exceptions": ("BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"),
+    "mercer.factors": ("Exact", "IncompleteCholesky", "Nystrom", "RandomFourier"),
+    "mercer.io": ("load", "save"),
+    "mercer.kernels": (
+        *("RBF", "Chi2", "Cosine", "HistogramIntersection", "Laplacian", "Polynomial"),
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -133,7 +133,7 @@ def refine_centers(
         centers, cost = moved, float(counts.sum() * partition.mean_norm + best)
         if shift <= partition.least_shift:
             break
-    return replace(partition, centers=centers, inertia=cost, n_iter=partition.n_iter + n_sweeps)
+    return replace(partition, centers=centers, inertia=cost, n_full_sweeps=n_sweeps)
 
 
 def _full_sweep(

@@ -80,7 +80,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     cluster_centers_ : (k, rank) in the factor's space.
     cluster_weights_ : (k,) total weight of each cluster.
     inertia_ : Σ w‖f - c‖² over the rows that chose the centres, or over all rows after full sweeps.
-    n_iter_ : sweeps made.
+    n_iter_ : sweeps of the run that chose the centres.
     factor_, kernel_ : what was fitted: ``factor_.rows(X)`` gives F for any rows.
     report_ : stages, rank, error, bandwidth and why, warnings.
 
@@ -145,7 +145,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             least_mean = LEAST_EXPLAINED / self.n_clusters
-            problem = pose(self, X, sample_weight, rng=rng, record=record, least_mean=least_mean)
+            problem = pose(
+                self,
+                X,
+                sample_weight,
+                rng=rng,
+                record=record,
+                least_mean=least_mean,
+                least_rows=self.n_clusters,
+            )
             k = self._feasible_clusters(problem, record)
             _demand_factor(approximation, problem)
             with record.stage("factor"):
@@ -227,12 +235,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _feasible_clusters(self, problem: Problem, record: Recorder) -> int:
         """As many clusters as asked, unless there are fewer distinct rows."""
-        n_rows, n_distinct = problem.source.n_rows, len(problem.sample)
-        if n_rows < self.n_clusters:
-            raise ValueError(
-                f"n_samples={n_rows} should be >= n_clusters={self.n_clusters}: "
-                "there are fewer rows than clusters"
-            )
+        n_distinct = len(problem.sample)
         if self.n_clusters == 1:
             record.warn("n_clusters=1 puts every row into one cluster")
         if n_distinct < self.n_clusters:
@@ -320,6 +323,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             notes=tuple(record.notes),
             warnings=tuple(record.warnings),
             explained=explained,
+            n_full_sweeps=partition.n_full_sweeps,
         )
         record.raise_warnings(stacklevel=3)
         for stale in ("labels_", "feature_names_in_"):

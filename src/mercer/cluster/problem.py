@@ -5,7 +5,7 @@ Every estimator begins here; what cannot work is refused here, before the work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from mercer.data.arrays import ArraySource
 from mercer.data.distinct import distinct_rows, sample_size
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
-from mercer.data.rows import Rows
+from mercer.data.rows import Rows, n_bytes
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Summary, summarize
+from mercer.factors.base import Approximation, Factor
 from mercer.kernels.base import Kernel
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
@@ -32,6 +33,7 @@ __all__ = [
     "check_values",
     "checked_source",
     "checked_weights",
+    "fit_factor",
     "pose",
 ]
 
@@ -60,15 +62,19 @@ def pose(
     rng: np.random.Generator,
     record: Recorder,
     least_mean: float = 0.0,
+    least_rows: int = 1,
 ) -> Problem:
     """Check X and the weights, choose the rows that choose, resolve the kernel.
 
     `least_mean`: the mean similarity that an automatic bandwidth must reach (see Kernel.resolve).
+    `least_rows`: as many rows as clusters are asked for.
     """
     budget = Budget.of(estimator.max_memory)
     kernel = as_kernel(estimator.kernel, estimator.gamma)
+    for part in kernel.parts():
+        part.check_parameters()
     with record.stage("check"):
-        source = checked_source(X)
+        source = checked_source(X, least_rows)
         weights = checked_weights(sample_weight, source.n_rows)
         kernel = kernel.named_columns(source.feature_names)
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
@@ -88,8 +94,26 @@ def pose(
     return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows)
 
 
-def checked_source(X: Any) -> Source:
-    """A source with at least one row and one column."""
+def fit_factor(
+    approximation: Approximation, problem: Problem, *, rng: np.random.Generator, threads: int
+) -> Factor:
+    """The factor of a posed problem, for its rows and new ones; refused if it cannot fit."""
+    n, dtype = len(problem.sample), problem.sample.format.dtype
+    held = n_bytes(problem.sample.rows)
+    rank = max((problem.budget.n_bytes - held) // (n * dtype.itemsize + 1), 0)
+    problem.budget.demand(
+        approximation.memory(n, problem.source.n_features, dtype.itemsize) + held,
+        what=f"{approximation!r} on {n:,} rows",
+        advice=f"raise max_memory, or lower the rank to about {int(0.8 * rank)}",
+    )
+    factor: Any = approximation.fit(problem.kernel, problem.sample, rng=rng, threads=threads)
+    if isinstance(problem.kernel, GramMatrix):  # new rows bring their own part of the matrix
+        return replace(factor, kernel=Precomputed())
+    return factor
+
+
+def checked_source(X: Any, least_rows: int = 1) -> Source:
+    """A source with at least one column and so many rows."""
     source = as_source(X)
     for count, what in ((source.n_rows, "sample(s)"), (source.n_features, "feature(s)")):
         if count == 0:
@@ -97,6 +121,11 @@ def checked_source(X: Any) -> Source:
                 f"Found array with 0 {what} (shape={(source.n_rows, source.n_features)}) while a "
                 "minimum of 1 is required."
             )
+    if source.n_rows < least_rows:
+        raise ValueError(
+            f"n_samples={source.n_rows} should be >= n_clusters={least_rows}: "
+            "there are fewer rows than clusters"
+        )
     return source
 
 

@@ -5,5 +5,16 @@ from __future__ import annotations
 from mercer.factors.base import Approximation, Factor, PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
+from mercer.factors.fourier import FourierFactor, RandomFourier
+from mercer.factors.nystrom import Nystrom
 
-__all__ = ["Approximation", "Exact", "Factor", "IncompleteCholesky", "PivotFactor"]
+__all__ = [
+    "Approximation",
+    "Exact",
+    "Factor",
+    "FourierFactor",
+    "IncompleteCholesky",
+    "Nystrom",
+    "PivotFactor",
+    "RandomFourier",
+]

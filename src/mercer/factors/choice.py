@@ -10,10 +10,17 @@ from sklearn.base import clone
 from mercer.factors.base import Approximation
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
+from mercer.factors.fourier import RandomFourier
+from mercer.factors.nystrom import Nystrom
 
 __all__ = ["NAMES", "as_approximation"]
 
-NAMES: dict[str, Callable[..., Any]] = {"cholesky": IncompleteCholesky, "exact": Exact}
+NAMES: dict[str, Callable[..., Any]] = {
+    "cholesky": IncompleteCholesky,
+    "exact": Exact,
+    "fourier": RandomFourier,
+    "nystrom": Nystrom,
+}
 
 
 def as_approximation(approximation: Any, rank: int, *, default_rank: int) -> Approximation:

@@ -13,13 +13,20 @@ from mercer.data.rows import Rows, cast, take
 if TYPE_CHECKING:
     from mercer.kernels.exponential import Exponential
 
-__all__ = ["Rule", "choose_gamma"]
+__all__ = ["Rule", "check_rule", "choose_gamma"]
 
 Rule: TypeAlias = Literal["auto", "median", "scale"]
 
 SAMPLE = 1000
 PAIRS = 300  # rows whose pairs tell the mean similarity
 NEIGHBOR = 7  # of a full sample; fewer rows, proportionally nearer
+
+
+def check_rule(rule: str) -> None:
+    """Refuse a word that names no rule."""
+    known = ("auto", "median", "scale")
+    if rule not in known:
+        raise ValueError(f"gamma={rule!r} is not understood; pass a number or one of {known}")
 
 
 def choose_gamma(
@@ -40,9 +47,8 @@ def choose_gamma(
     where the mean of k over pairs of rows would stay below `least_mean`.
     ``"median"``: one over the median of D over pairs. ``"scale"``: 1/(d·variance), scikit-learn's.
     """
+    check_rule(rule)
     rules = {"auto": _neighbor_gamma, "median": _median_gamma, "scale": _scale_gamma}
-    if rule not in rules:
-        raise ValueError(f"gamma={rule!r} is not understood; pass a number or {sorted(rules)}")
     n = min(X.shape[0], SAMPLE)
     if n < X.shape[0]:
         ids = np.sort(rng.choice(X.shape[0], n, replace=False))

@@ -108,6 +108,9 @@ class Kernel(BaseEstimator):
                 f"{low:g}; shift or clip the columns, or use another kernel such as RBF"
             )
 
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make right, before any data are read."""
+
     def parts(self) -> list[Kernel]:
         """The simple kernels this one is made of."""
         return [self]

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from mercer._types import FloatArray
 from mercer.data.rows import Rows
-from mercer.kernels.bandwidth import Rule, choose_gamma
+from mercer.kernels.bandwidth import Rule, check_rule, choose_gamma
 from mercer.kernels.base import Columns, Kernel, RowsAgainst
 from mercer.kernels.sums import CoordinateSums, Term
 
@@ -54,6 +54,12 @@ class Exponential(Kernel):
             gamma = self._number()
         resolved: Exponential = clone(self).set_params(gamma=gamma)
         return resolved
+
+    def check_parameters(self) -> None:
+        if isinstance(self.gamma, str):
+            check_rule(self.gamma)
+        else:
+            self._number()
 
     def _number(self) -> float:
         if isinstance(self.gamma, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,12 +76,12 @@ class Polynomial(Kernel):
             mean = float(np.average(_squared_norms(self.select(X)), weights=weights))
             gamma = 1.0 / mean if mean > 0 else 1.0
         resolved: Polynomial = clone(self).set_params(gamma=gamma)
-        resolved._check()
         return resolved
 
-    def _check(self) -> None:
-        if isinstance(self.gamma, str) or not np.isfinite(self.gamma) or self.gamma <= 0:
-            raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto' in a fit")
+    def check_parameters(self) -> None:
+        gamma: Any = self.gamma
+        if gamma != "auto" and (isinstance(gamma, str) or not np.isfinite(gamma) or gamma <= 0):
+            raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto'")
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree={self.degree!r} must be a whole number of 1 or more")
         if not self.coef0 >= 0:
@@ -89,7 +90,9 @@ class Polynomial(Kernel):
             )
 
     def _power(self, products: FloatArray) -> FloatArray:
-        self._check()
+        self.check_parameters()
+        if isinstance(self.gamma, str):
+            raise ValueError("gamma='auto' is chosen from data: fit an estimator with this kernel")
         products *= products.dtype.type(self.gamma)
         products += products.dtype.type(self.coef0)
         return products**self.degree

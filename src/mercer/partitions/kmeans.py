@@ -32,6 +32,7 @@ class Partition:
     is_converged: bool
     mean_norm: float = 0.0  # mean ‖f‖² of a row
     least_shift: float = 0.0  # a squared movement of the centres that counts as none
+    n_full_sweeps: int = 0  # sweeps over all rows, where a sample chose the centres
 
 
 def kmeans(

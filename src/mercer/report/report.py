@@ -49,6 +49,7 @@ class Report:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     explained: float | None = None  # share of Σ‖f‖² that the centres explain
+    n_full_sweeps: int = 0  # over all rows, where a sample chose the centres
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,0 +1,1 @@
+"""Speed, as ratios against a yardstick measured in the same run."""

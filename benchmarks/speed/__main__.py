@@ -1,0 +1,20 @@
+"""`python -m benchmarks.speed NAME [--data DIR]`."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+NAMES = ("cholesky", "kmeans", "memory", "features")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--data", help="folder of the benchmark data (default: MERCER_DATA)")
+    arguments = parser.parse_args()
+    import_module(f"benchmarks.speed.{arguments.name}").run(arguments.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The verbs of the command line: options in, calls of the API, a report out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mercer.cli import options
+from mercer.cli.errors import readable_errors
+from mercer.cli.methods import DEFAULT_METHOD, make_estimator
+from mercer.cli.progress import progress
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="mercer",
+    help="Kernel and spectral clustering of large data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from mercer import __version__
+
+        typer.echo(f"mercer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def mercer(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and leave."
+        ),
+    ] = False,
+) -> None:
+    """Kernel and spectral clustering of large data: nonlinear clusters within bounded memory."""
+
+
+@app.command()
+def cluster(
+    file: options.InputFile,
+    n_clusters: options.Clusters = None,
+    method: options.Method = DEFAULT_METHOD,
+    kernel: options.Kernel = None,
+    gamma: options.Gamma = None,
+    approximation: options.Approximation = None,
+    rank: options.Rank = None,
+    n_init: options.NInit = None,
+    max_iter: options.MaxIter = None,
+    tol: options.Tol = None,
+    seed: options.Seed = None,
+    columns: options.Columns = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    out: options.LabelsFile = None,
+    model: options.ModelFile = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Cluster the rows of a file; write their labels, a model for new rows, or both.
+
+    Files that exist are replaced, each at once when it is complete.
+    """
+    from mercer.cli.show import show_json, show_report, show_written
+    from mercer.cli.work import cluster_file
+
+    parameters = {
+        "n_clusters": n_clusters,
+        "kernel": kernel,
+        "gamma": None if gamma is None else options.read_gamma(gamma),
+        "approximation": approximation,
+        "rank": rank,
+        "n_init": n_init,
+        "max_iter": max_iter,
+        "tol": tol,
+        "max_memory": max_memory,
+        "n_jobs": jobs,
+        "random_state": seed,
+    }
+    names = None if columns is None else options.read_columns(columns)
+    written = {"labels": out, "model": model}
+    with readable_errors(debug=debug):
+        estimator = make_estimator(method, parameters)
+        with progress(quiet=quiet):
+            fitted = cluster_file(file, estimator, columns=names, labels=out, model=model)
+        if json:
+            show_json(fitted.report_.to_dict(), written)
+        elif not quiet:
+            show_report(fitted.report_)
+            show_written(written)
+
+
+@app.command()
+def predict(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model that `mercer cluster` wrote.")
+    ],
+    file: options.InputFile,
+    out: options.RequiredLabelsFile,
+    columns: options.Columns = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Label the rows of a file by a saved model."""
+    from mercer.cli.show import show_json, show_written
+    from mercer.cli.work import predict_file
+
+    names = None if columns is None else options.read_columns(columns)
+    with readable_errors(debug=debug):
+        with progress(quiet=quiet):
+            n_rows = predict_file(
+                model, file, labels=out, columns=names, max_memory=max_memory, n_jobs=jobs
+            )
+        if json:
+            show_json({"n_rows": n_rows}, {"labels": out})
+        elif not quiet:
+            show_written({f"labels of {n_rows:,} rows": out})
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write.")] = Path(
+        "demo-output"
+    ),
+    rows: Annotated[int, typer.Option("--rows", min=100, help="Rows to make.")] = 20_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed.")] = 0,
+    debug: options.Debug = False,
+) -> None:
+    """Cluster a made-up file end to end, beside k-means, with a picture."""
+    from mercer.cli.demo import run_demo
+
+    with readable_errors(debug=debug):
+        run_demo(out, n_rows=rows, seed=seed)

@@ -1,0 +1,61 @@
+"""What goes wrong, in one paragraph on standard error; the exit code tells the rest.
+
+0 is success, 1 an error in the input or the work, 2 a wrong command line, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import errno
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+__all__ = ["INTERRUPTED", "readable_errors", "readable_warnings"]
+
+INTERRUPTED = 130  # as shells count: 128 + SIGINT
+
+
+@contextmanager
+def readable_errors(*, debug: bool = False) -> Iterator[None]:
+    """Expected errors leave as a paragraph and exit code 1; others, and all with `debug`, as is."""
+    from mercer.exceptions import MissingExtraError
+
+    try:
+        with readable_warnings():
+            yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted; no output was left half-written", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except (ValueError, TypeError, OSError, MemoryError, MissingExtraError) as error:
+        if debug or getattr(error, "errno", None) == errno.EPIPE:
+            raise
+        typer.echo(f"error: {paragraph(error)}", err=True)
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def readable_warnings() -> Iterator[None]:
+    """Warnings meant for users appear as "warning: …" lines, without file names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning)
+        warnings.showwarning = _show_warning
+        yield
+
+
+def paragraph(error: BaseException) -> str:
+    """An error's message in one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    words = " ".join(str(error).split())
+    if isinstance(error, MemoryError) and not words:
+        return "memory ran out; lower --max-memory, --rank or --jobs"
+    return words or type(error).__name__
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *place: Any, **more: Any
+) -> None:
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)

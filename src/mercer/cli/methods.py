@@ -1,0 +1,32 @@
+"""The methods of `mercer cluster`: a name and the estimator behind it."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+import typer
+
+__all__ = ["DEFAULT_METHOD", "METHODS", "make_estimator"]
+
+METHODS = {"kernel-kmeans": "mercer.cluster:KernelKMeans"}  # a new method is a new line
+DEFAULT_METHOD = "kernel-kmeans"
+
+OPTIONS = {"n_jobs": "--jobs", "random_state": "--seed"}  # where not spelt like the parameter
+
+
+def make_estimator(method: str, parameters: dict[str, Any]) -> Any:
+    """The method's estimator, unfitted; parameters that are None keep its own defaults."""
+    estimator_class = _estimator_class(method)
+    given = {name: value for name, value in parameters.items() if value is not None}
+    for name in given:
+        if name not in inspect.signature(estimator_class).parameters:
+            option = OPTIONS.get(name, "--" + name.replace("_", "-"))
+            raise typer.BadParameter(f"--method {method} has no {option}")
+    return estimator_class(**given)
+
+
+def _estimator_class(method: str) -> Any:
+    module, _, name = METHODS[method].partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,283 @@
+"""The options that verbs share, each named like the parameter it sets.
+
+None means "as the estimator has it", so defaults live in one place, the API.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, get_args
+
+import typer
+
+from mercer.cli.methods import DEFAULT_METHOD, METHODS
+
+__all__ = [
+    "Approximation",
+    "Clusters",
+    "Columns",
+    "Debug",
+    "Gamma",
+    "InputFile",
+    "Jobs",
+    "Json",
+    "Kernel",
+    "LabelsFile",
+    "MaxIter",
+    "MaxMemory",
+    "Method",
+    "ModelFile",
+    "NInit",
+    "Quiet",
+    "Rank",
+    "RequiredLabelsFile",
+    "Seed",
+    "Tol",
+    "read_columns",
+    "read_gamma",
+]
+
+INPUT = "Input"
+MODEL = "Model"
+RESOURCES = "Resources"
+OUTPUT = "Output"
+
+
+def read_gamma(text: str) -> float | str:
+    """A positive number, or the name of a rule."""
+    from mercer.kernels.bandwidth import Rule
+
+    rules = get_args(Rule)
+    if text in rules:
+        return text
+    try:
+        gamma = float(text)
+    except ValueError:
+        gamma = math.nan
+    if not (math.isfinite(gamma) and gamma > 0):
+        raise ValueError(f"{text!r} is neither a positive number nor {_either(rules)}")
+    return gamma
+
+
+def read_columns(text: str) -> list[str]:
+    """Names separated by commas."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ValueError(f"{text!r} has an empty name; write them like a,b,c")
+    return names
+
+
+def _either(names: Iterable[str]) -> str:
+    return "one of " + ", ".join(names)
+
+
+def _one_of(names: Callable[[], Iterable[str]]) -> Callable[[str | None], str | None]:
+    """A check against names that are looked up only when the option is used."""
+
+    def check(text: str | None) -> str | None:
+        if text is not None and text not in names():
+            raise typer.BadParameter(f"{text!r} is not {_either(names())}")
+        return text
+
+    return check
+
+
+def _kernels() -> Iterable[str]:
+    from mercer.kernels.choice import NAMES
+
+    return NAMES
+
+
+def _approximations() -> Iterable[str]:
+    from mercer.factors.choice import NAMES
+
+    return NAMES
+
+
+def _readable(read: Callable[[str], object]) -> Callable[[str | None], str | None]:
+    """A check that a text can be read; what is wrong with it becomes an error of usage."""
+
+    def check(text: str | None) -> str | None:
+        if text is not None:
+            try:
+                read(text)
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from None
+        return text
+
+    return check
+
+
+def _memory(text: str) -> None:
+    from mercer._memory import parse_bytes
+
+    parse_bytes(text)
+
+
+def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, help=help, show_default=False, **more)
+
+
+InputFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Rows: a .npy, .parquet or .csv file.")
+]
+Columns: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--columns",
+        panel=INPUT,
+        metavar="A,B,…",
+        callback=_readable(read_columns),
+        help="Columns to read, by name (default all).",
+    ),
+]
+
+Method: TypeAlias = Annotated[
+    str,
+    _option(
+        "--method",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(lambda: METHODS),
+        help=f"{', '.join(METHODS)} (default {DEFAULT_METHOD}).",
+    ),
+]
+Clusters: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--n-clusters",
+        "-k",
+        panel=MODEL,
+        metavar="N",
+        min=1,
+        help="Number of clusters (default 8).",
+    ),
+]
+Kernel: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--kernel",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(_kernels),
+        help="rbf, laplacian, chi2, cosine, polynomial, histogram_intersection or precomputed "
+        "(default rbf).",
+    ),
+]
+Gamma: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--gamma",
+        panel=MODEL,
+        metavar="GAMMA",
+        callback=_readable(read_gamma),
+        help="Bandwidth of the kernel: a number, or the rule auto, median or scale (default auto).",
+    ),
+]
+Approximation: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--approximation",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(_approximations),
+        help="cholesky, nystrom, fourier or exact (default cholesky).",
+    ),
+]
+Rank: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--rank", panel=MODEL, metavar="N", min=1, help="Size of the approximation (default 256)."
+    ),
+]
+NInit: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--n-init", panel=MODEL, metavar="N", min=1, help="Starts; the best is kept (default 1)."
+    ),
+]
+MaxIter: TypeAlias = Annotated[
+    int | None,
+    _option("--max-iter", panel=MODEL, metavar="N", min=1, help="Sweeps at most (default 300)."),
+]
+Tol: TypeAlias = Annotated[
+    float | None,
+    _option(
+        "--tol",
+        panel=MODEL,
+        metavar="NUMBER",
+        min=0.0,
+        help="Stop when centres move less (default 0.0001).",
+    ),
+]
+Seed: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--seed",
+        "--random-state",
+        panel=MODEL,
+        metavar="N",
+        min=0,
+        help="Seed; the same one gives the same labels (default: a new one each time).",
+    ),
+]
+MaxMemory: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--max-memory",
+        panel=RESOURCES,
+        metavar="AMOUNT",
+        callback=_readable(_memory),
+        help="Memory to use at most, like 500MB or 2GB (default: half of what is free).",
+    ),
+]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--jobs",
+        "--n-jobs",
+        panel=RESOURCES,
+        metavar="N",
+        help="Threads; -1 for all cores (default 1).",
+    ),
+]
+LabelsFile: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--out",
+        "-o",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+    ),
+]
+RequiredLabelsFile: TypeAlias = Annotated[
+    Path,
+    _option(
+        "--out",
+        "-o",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+    ),
+]
+ModelFile: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--model",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write the model, for `mercer predict`, to this file.",
+    ),
+]
+Json: TypeAlias = Annotated[
+    bool, _option("--json", panel=OUTPUT, help="Print the report as JSON and nothing else.")
+]
+Quiet: TypeAlias = Annotated[
+    bool, _option("--quiet", "-q", panel=OUTPUT, help="No progress and no report.")
+]
+Debug: TypeAlias = Annotated[
+    bool, _option("--debug", panel=OUTPUT, help="Show where an error comes from.")
+]

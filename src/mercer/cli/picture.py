@@ -1,0 +1,53 @@
+"""A picture of the demo: the same rows, coloured by one clustering after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._extras import require
+from mercer._types import FloatArray, IdArray
+
+__all__ = ["draw_clusterings"]
+
+COLORS = ("#3B6FB6", "#E8853A")  # told apart by the colour-blind too
+INK = "#222222"
+
+
+def draw_clusterings(
+    path: Path, X: FloatArray, clusterings: Mapping[str, IdArray], *, pivots: FloatArray
+) -> None:
+    """Write a PNG with a panel for each clustering of X; the last one shows the pivots as well."""
+    require("matplotlib", "plot", "drawing the picture")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from mercer.io.atomic import replacing
+
+    figure = Figure(figsize=(5 * len(clusterings), 5.5), facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.9, wspace=0.02)
+    panels = figure.subplots(1, len(clusterings), squeeze=False)[0]
+    for panel, (title, labels) in zip(panels, clusterings.items(), strict=True):
+        _draw_rows(panel, X, labels)
+        panel.set_title(title, fontsize=15, color=INK, pad=10)
+    _draw_pivots(panels[-1], pivots)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        figure.savefig(file, format="png", dpi=150)
+
+
+def _draw_rows(panel: Any, X: FloatArray, labels: IdArray) -> None:
+    size = float(np.clip(40_000 / len(X), 1.5, 12.0))
+    panel.scatter(*X.T, s=size, c=np.take(COLORS, labels), alpha=0.5, linewidths=0)
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+
+
+def _draw_pivots(panel: Any, pivots: FloatArray) -> None:
+    panel.scatter(
+        *pivots.T, s=34, c="white", edgecolors=INK, linewidths=1.2, label=f"{len(pivots)} pivots"
+    )
+    panel.legend(loc="lower right", frameon=False, fontsize=11, labelcolor=INK, handletextpad=0.2)

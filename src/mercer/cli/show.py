@@ -1,0 +1,80 @@
+"""What a verb tells when it is done: the report as a table, and the files it wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from mercer.report import Report
+
+__all__ = ["show_json", "show_report", "show_written"]
+
+SIZES = 12  # clusters whose size is shown
+
+
+def show_report(report: Report) -> None:
+    """The report as a table on standard output (its warnings went to standard error)."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(Text.assemble((report.estimator, "bold"), f"  {_shape(report)}"))
+    console.print(_facts(report), "", _stages(report), "", sep="\n")
+
+
+def show_json(values: Mapping[str, object], written: Mapping[str, Path | None]) -> None:
+    """Values and the paths written, for machines."""
+    paths = {what: str(path) for what, path in written.items() if path is not None}
+    typer.echo(json.dumps({**values, "written": paths}, indent=2))
+
+
+def show_written(written: Mapping[str, Path | None]) -> None:
+    """A line for each file, or how to get one."""
+    for what, path in written.items():
+        if path is not None:
+            typer.echo(f"wrote {path}  ({what})")
+    if not any(written.values()):
+        typer.echo("nothing was written: --out FILE keeps the labels, --model FILE the model")
+
+
+def _shape(report: Report) -> str:
+    return f"{report.n_rows:,} rows × {report.n_features:,} columns, {report.dtype}"
+
+
+def _facts(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="cyan")
+    table.add_column()
+    error = "unknown" if report.trace_error is None else f"{report.trace_error:.3g} of the trace"
+    table.add_row("kernel", report.kernel)
+    table.add_row("bandwidth", report.bandwidth)
+    table.add_row("approximation", f"{report.approximation}: rank {report.rank}, error {error}")
+    table.add_row("cluster sizes", _sizes(report))
+    table.add_row("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps")
+    for note in report.notes:
+        table.add_row("note", note)
+    return table
+
+
+def _sizes(report: Report) -> str:
+    sizes = report.cluster_weights
+    more = f", and {len(sizes) - SIZES} more" if len(sizes) > SIZES else ""
+    return ", ".join(f"{size:,.6g}" for size in sizes[:SIZES]) + more
+
+
+def _stages(report: Report) -> Table:
+    from mercer._memory import human_bytes
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    table.add_column("stage")
+    for name in ("seconds", "CPU", "peak memory"):
+        table.add_column(name, justify="right")
+    for stage in report.stages:
+        times = (f"{stage.seconds:.3f}", f"{stage.cpu_seconds:.3f}")
+        table.add_row(stage.name, *times, human_bytes(stage.peak_memory))
+    return table

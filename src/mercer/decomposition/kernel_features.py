@@ -1,0 +1,221 @@
+"""The rows of a factor as features: K ≈ F Fᵀ, for linear methods that know no kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._memory import Budget
+from mercer._progress import LineWriter, listening
+from mercer._random import as_generator
+from mercer._threads import n_threads, single_threaded_blas
+from mercer._types import FloatArray, RandomState
+from mercer.cluster.assignment import tiles_of
+from mercer.cluster.problem import Problem, check_features, checked_source, fit_factor, pose
+from mercer.data.rows import Rows
+from mercer.data.source import TILE, Source
+from mercer.factors.base import Approximation, Factor
+from mercer.factors.choice import as_approximation
+from mercer.factors.fourier import FourierFactor
+from mercer.kernels.sums import CoordinateSums
+from mercer.report import Recorder, Report
+
+__all__ = ["KernelFeatures"]
+
+DEFAULT_RANK = 256
+
+
+class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Features whose inner products are kernel values: f(x)·f(y) ≈ k(x, y).
+
+    A linear method on these features is the kernel method, at a cost linear in the rows. Takes
+    the place of scikit-learn's Nystroem and RBFSampler: pivots drawn by what is still to explain
+    give a smaller error at the same rank, the bandwidth is chosen from the data, and the rows may
+    come from anywhere (`mercer.as_source`) in any amount. Time O(n·rank²), memory within
+    `max_memory`; a row's float64 features do not depend on the rows around it, nor on the threads.
+
+    Parameters
+    ----------
+    kernel : a name ("rbf", "laplacian", "chi2", "cosine", "polynomial",
+        "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)``, or a
+        function of (X, Y).
+    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale".
+    approximation : "cholesky", "nystrom", "fourier" or "exact", or an object such as
+        ``Nystrom(100, sampling="kmeans")``.
+    rank : features wanted of a named approximation; it gives fewer where the kernel has no more.
+    max_memory : bytes or words like "500MB" that Mercer may hold; None is half of what is free.
+    n_jobs : threads.
+    verbose : 1 writes progress to standard error.
+    random_state : None, an int, a RandomState or a Generator.
+
+    Attributes
+    ----------
+    factor_ : ``factor_.rows(X)`` gives F, as `transform` does; ``factor_.trace_error`` says how
+        good it is (for Fourier features ``factor_.kernel_error``).
+    kernel_ : the kernel with its bandwidth as a number.
+    report_ : stages, rank, error, bandwidth and why, warnings.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from mercer.datasets import ring_and_core
+    >>> from mercer.decomposition import KernelFeatures
+    >>> X, y = ring_and_core(1000, random_state=0)
+    >>> model = make_pipeline(KernelFeatures(rank=50, random_state=0), RidgeClassifier())
+    >>> bool(model.fit(X, y).score(X, y) > 0.99)
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "kernel": "no_validation",
+        "gamma": "no_validation",
+        "approximation": "no_validation",
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "max_memory": "no_validation",
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": "no_validation",
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "auto",
+        approximation: Any = "cholesky",
+        rank: int = DEFAULT_RANK,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.approximation = approximation
+        self.rank = rank
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelFeatures:
+        """Find the factor for rows like those of X (anything `mercer.as_source` takes)."""
+        self._fit(X, sample_weight)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """F for any rows, seen or new: (n, rank), float32 for float32 rows, else float64."""
+        check_is_fitted(self)
+        source = checked_source(X)
+        check_features(self, source)
+        return self._rows(source)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """`fit`, then `transform`, at the cost of `fit` where all rows are distinct.
+
+        Equal to `transform` but for rounding.
+        """
+        problem, F = self._fit(X, sample_weight)
+        if F is None or len(problem.sample) < problem.source.n_rows:
+            return self._rows(problem.source)
+        rows = self._empty_rows(problem.source, problem.budget)
+        rows[problem.sample.ids] = F
+        return rows
+
+    def _fit(self, X: Any, sample_weight: Any) -> tuple[Problem, FloatArray | None]:
+        """The problem, and F of its sample in the sample's order."""
+        self._validate_params()
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        rng, record = as_generator(self.random_state), Recorder()
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            problem = pose(self, X, sample_weight, rng=rng, record=record)
+            with record.stage("factor"):
+                factor = fit_factor(approximation, problem, rng=rng, threads=n_threads(self.n_jobs))
+        self._remember(problem, approximation, factor, record)
+        return problem, factor.training_rows
+
+    def _rows(self, source: Source) -> FloatArray:
+        """F tile by tile; values are checked on the way."""
+        budget = Budget.of(self.max_memory)
+        F = self._empty_rows(source, budget)
+        tiles = tiles_of(
+            source,
+            _row_function(self.factor_),
+            kernel=self.kernel_,
+            block_rows=budget.block_rows(source.n_features * source.dtype.itemsize, TILE),
+            threads=n_threads(self.n_jobs),
+            stage="transform",
+        )
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            for start, tile in tiles:
+                F[start : start + len(tile)] = tile
+        return F
+
+    def _empty_rows(self, source: Source, budget: Budget) -> FloatArray:
+        shape = source.n_rows, self._n_features_out
+        budget.demand(
+            shape[0] * shape[1] * source.dtype.itemsize,
+            what=f"the features of {shape[0]:,} rows × {shape[1]:,}",
+            advice="raise max_memory, lower the rank, or transform fewer rows at a time",
+        )
+        return np.empty(shape, source.dtype)
+
+    def _remember(
+        self, problem: Problem, approximation: Approximation, factor: Factor, record: Recorder
+    ) -> None:
+        """All fitted state, at once and last."""
+        source, kernel = problem.source, factor.kernel  # type: ignore[attr-defined]
+        report = Report(
+            estimator=type(self).__name__,
+            n_rows=source.n_rows,
+            n_features=source.n_features,
+            n_distinct=len(problem.sample),
+            dtype=str(problem.sample.format.dtype),
+            kernel=repr(kernel),
+            bandwidth=problem.bandwidth,
+            approximation=repr(approximation),
+            rank=factor.rank,
+            trace_error=factor.trace_error,
+            cluster_weights=(),
+            inertia=0.0,
+            n_iter=0,
+            stages=tuple(record.stages),
+            notes=tuple(record.notes),
+            warnings=tuple(record.warnings),
+        )
+        record.raise_warnings(stacklevel=4)
+        self.__dict__.pop("feature_names_in_", None)
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        self.n_features_in_ = source.n_features
+        self.kernel_ = kernel
+        self.factor_ = factor.forget_training()
+        self.report_ = report
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.factor_.rank
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _row_function(factor: Factor) -> Callable[[Rows], FloatArray]:
+    """Raw rows → F = G @ mix, in products of one shape: a float64 row's bits are its own."""
+    row_format, dtype = factor.format, factor.format.dtype
+    features = factor.features(dtype)
+    if isinstance(factor, FourierFactor):  # whose mix is the identity
+        return lambda rows: features(row_format.apply(rows))
+    product = CoordinateSums(factor.mix.T.astype(dtype), "product")
+    return lambda rows: product(features(row_format.apply(rows)))

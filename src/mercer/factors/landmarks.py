@@ -1,0 +1,277 @@
+"""A sparse graph between rows and landmarks: the fast road to spectral clustering.
+
+Each row is tied to its few nearest landmarks by Gaussian weights b_ij; the affinity of two rows is
+W = B D_L⁻¹ Bᵀ, never formed. [cai2015 (LSC), huang2020 (U-SPEC)]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from mercer._lazy import LazyModule
+from mercer._threads import single_threaded_blas
+from mercer._types import FloatArray, IdArray
+from mercer.data.format import RowFormat
+from mercer.data.inputs import as_source
+from mercer.data.rows import BlockRows, Rows, cast, pad
+from mercer.data.sample import as_sample
+from mercer.data.source import spans
+from mercer.kernels.base import Kernel
+from mercer.kernels.exponential import RBF
+
+__all__ = ["LandmarkGraph", "Landmarks"]
+
+_jit = LazyModule("mercer.factors._landmark_jit")
+
+FEW_ROWS = 2000  # below, every row is a landmark: an exact nearest-neighbour graph
+MOST_LANDMARKS = 1000  # by rank="auto"
+WIDE = 64  # more features than this are reduced first
+KEPT_VARIANCE = 0.9
+PCA_ROWS = 5000
+ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
+EXTRA_CANDIDATES = 3
+PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
+GRID_CELLS = 60_000
+EXACT_NEIGHBORS = 10  # per row where every row is a landmark
+
+
+class Landmarks(BaseEstimator):
+    """K ≈ B D_L⁻¹ Bᵀ with B sparse: n_neighbors weights per row, on `rank` landmarks.
+
+    1. More than 64 features (or sparse rows) are projected on the principal components of 5,000
+       rows that keep 90 % of their variance.
+    2. Landmarks are means: a random start, `sweeps` of Lloyd on 10 rows per landmark.
+    3. The nearest landmarks are found exactly: by products, or by a grid for up to 3 features.
+    4. Weights are exp(-γ‖x - l‖²) with γ = 1/(2s²), s the mean distance of a row to its
+       landmarks, so the graph scales itself.
+
+    Cost: n·rank·d products (0.1 µs a row in the plane); memory for rank² and a tile.
+
+    Parameters
+    ----------
+    rank : number of landmarks; "auto" is min(1000, n/10), at least 10 per cluster asked for, and
+        all rows below 2,000.
+    n_neighbors : landmarks per row; None is 5 (10 where every row is a landmark).
+    weights : "gaussian", or "rank" for 1, 1/2, 1/3 …, which no outlier can bend.
+    sweeps : of Lloyd's algorithm over the landmarks.
+    """
+
+    def __init__(
+        self,
+        rank: int | str = "auto",
+        *,
+        n_neighbors: int | None = None,
+        weights: Literal["gaussian", "rank"] = "gaussian",
+        sweeps: int = 3,
+    ) -> None:
+        self.rank = rank
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.sweeps = sweeps
+
+    def fit(
+        self,
+        kernel: Kernel | None,
+        X: Any,
+        *,
+        rng: np.random.Generator,
+        threads: int = 1,
+        n_clusters: int = 1,
+    ) -> LandmarkGraph:
+        """Choose landmarks among (means of) the rows of X; kernel None scales itself."""
+        self._check(kernel)
+        sample = as_sample(RBF("auto") if kernel is None else kernel, X)
+        with single_threaded_blas():
+            projection = _projection(sample.rows, rng=rng)
+            Z = _projected(sample.rows, projection)
+            rank = self._rank(len(sample), n_clusters)
+            L = _choose_landmarks(Z, sample.weights, rank, sweeps=self.sweeps, rng=rng)
+            m = self.n_neighbors or (EXACT_NEIGHBORS if len(L) == len(Z) else 5)
+            m = min(m, len(L))
+            search = make_search(L, Z)
+            dist = _nearest_all(Z, search, m)[1]
+            gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
+        return LandmarkGraph(sample.format, projection, search, m, gamma, self.weights)
+
+    def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
+        p, q = self._rank(n_rows, 1), min(n_features, 2 * WIDE)
+        return 8 * (n_rows * (q + 2 * 5) + 4 * p * p) + 4 * 8192 * p
+
+    def _rank(self, n_rows: int, n_clusters: int) -> int:
+        if self.rank == "auto":
+            rank = n_rows if n_rows < FEW_ROWS else min(MOST_LANDMARKS, n_rows // 10)
+            rank = max(rank, 10 * n_clusters)
+        else:
+            rank = int(self.rank)
+        return min(rank, n_rows)
+
+    def _check(self, kernel: Kernel | None) -> None:
+        rank: Any = self.rank
+        whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
+        if rank != "auto" and not (whole and rank >= 1):
+            raise ValueError(f"rank={self.rank!r} must be 'auto' or a whole number of 1 or more")
+        if self.n_neighbors is not None and not self.n_neighbors >= 1:
+            raise ValueError(f"n_neighbors={self.n_neighbors!r} must be 1 or more, or None")
+        if self.weights not in ("gaussian", "rank"):
+            raise ValueError(f"weights={self.weights!r} is unknown; choose 'gaussian' or 'rank'")
+        if kernel is not None and not (isinstance(kernel, RBF) and kernel.columns is None):
+            raise ValueError(
+                f"landmark graphs tie rows to landmarks by Euclidean distance, which {kernel!r} is "
+                "not a function of; use kernel=None (self-scaled) or RBF, or another approximation "
+                "such as 'cholesky' or 'nystrom'"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Finds nearest landmarks exactly: by products, or by a grid where there are few features."""
+
+    landmarks: FloatArray  # (p, q) float64
+    grid: tuple[FloatArray, FloatArray, IdArray, IdArray, IdArray] | None = None
+
+    def nearest(self, Z: FloatArray, m: int) -> tuple[IdArray, FloatArray]:
+        """Numbers and squared distances of the m nearest landmarks, nearest first."""
+        L, idx, dist = self.landmarks, np.empty((len(Z), m), np.intp), np.empty((len(Z), m))
+        if self.grid is not None:
+            _jit.nearest_by_grid(Z, L, *self.grid, idx, dist)
+            return idx, dist
+        single = L.astype(np.float32)
+        products = Z.astype(np.float32) @ single.T
+        norms = np.einsum("ij,ij->i", single, single, dtype=np.float64)
+        _jit.nearest_by_products(Z, L, products, norms, EXTRA_CANDIDATES, idx, dist)
+        return idx, dist
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkGraph:
+    """Ties any row to its nearest landmarks."""
+
+    format: RowFormat
+    projection: FloatArray | None  # (d, q) float64
+    search: Search
+    n_neighbors: int
+    gamma: float
+    weighting: str
+
+    @property
+    def rank(self) -> int:
+        return len(self.search.landmarks)
+
+    @property
+    def trace_error(self) -> None:
+        return None
+
+    def edges(self, rows: Rows) -> tuple[IdArray, FloatArray]:
+        """Landmarks of each row (in `format`, float64) and the weights b_ij."""
+        Z = _projected(rows, self.projection)
+        idx, dist = self.search.nearest(Z, self.n_neighbors)
+        weights = np.empty_like(dist)
+        if self.weighting == "rank":
+            weights[:] = 1.0 / np.arange(1, self.n_neighbors + 1)
+        else:
+            _jit.edge_weights(dist, self.gamma, weights)
+        return idx, weights
+
+    def rows(self, X: Any) -> sp.csr_array:
+        """B for any rows, seen or new: CSR (n, rank), each row's weights summing to 1."""
+        source = as_source(X)
+        blocks = []
+        for start, stop in spans(source.n_rows):
+            rows = self.format.apply(source.read(start, stop), np.float64)
+            idx, weights = self.edges(rows)
+            weights /= weights.sum(axis=1, keepdims=True)
+            indptr = np.arange(0, idx.size + 1, idx.shape[1])
+            shape = (len(idx), self.rank)
+            blocks.append(sp.csr_array((weights.ravel(), idx.ravel(), indptr), shape=shape))
+        return sp.csr_array(sp.vstack(blocks))
+
+
+def make_search(L: FloatArray, Z: FloatArray) -> Search:
+    """A grid over the box of Z for up to 3 features and many rows, products otherwise."""
+    d = L.shape[1]
+    if d > 3 or len(L) < 32:
+        return Search(L)
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    ratio = {1: 16, 2: 8, 3: 4}[d]
+    coarse = max(2, round(min(GRID_CELLS, max(2048, len(Z) // 2)) ** (1 / d) / ratio))
+    step = (high - low) / (coarse * ratio) * (1 + 1e-9) + np.finfo(float).tiny
+    few = np.array([coarse] * d + [1] * (3 - d))
+    many = np.array([coarse * ratio] * d + [1] * (3 - d))
+    none = np.zeros(1, np.int64), np.zeros(1, np.int32)
+    m = min(max(EXACT_NEIGHBORS, 16), len(L))
+    ptr, items = _jit.cell_candidates(low, step * ratio, few, L, m, *none, 0, few)
+    ptr, items = _jit.cell_candidates(low, step, many, L, m, ptr, items, ratio, few)
+    return Search(L, (low, step, many, ptr, items))
+
+
+def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
+    """Principal directions that keep 90 % of the variance, for wide or sparse rows."""
+    if isinstance(X, BlockRows):
+        raise ValueError(
+            "landmark graphs need one table of columns; column blocks work with kernels that name "
+            "their block and approximation='cholesky' or 'nystrom'"
+        )
+    if sp.issparse(X):
+        from sklearn.utils.extmath import randomized_svd
+
+        q = min(WIDE, X.shape[1], X.shape[0])
+        some = cast(X[: min(X.shape[0], PCA_ROWS)], np.float64)
+        seed = int(rng.integers(2**31))
+        return randomized_svd(some, q, random_state=seed)[2].T.copy()
+    if X.shape[1] <= WIDE:
+        return None
+    some = X[:PCA_ROWS].astype(np.float64)  # content order: as good as a random sample
+    some -= some.mean(axis=0)
+    values, vectors = np.linalg.eigh(some.T @ some if some.shape[1] <= len(some) else some @ some.T)
+    if some.shape[1] > len(some):
+        vectors = some.T @ vectors / np.sqrt(np.maximum(values, values[-1] * 1e-12))
+    share = np.cumsum(values[::-1]) / max(values.sum(), np.finfo(float).tiny)
+    q = int(np.searchsorted(share, KEPT_VARIANCE)) + 1
+    return np.ascontiguousarray(vectors[:, ::-1][:, :q])
+
+
+def _projected(X: Rows, projection: FloatArray | None) -> FloatArray:
+    """The rows in the space landmarks live in, float64, each by the same instructions."""
+    if projection is None:
+        return np.ascontiguousarray(X, dtype=np.float64)
+    if sp.issparse(X):
+        return cast(X, np.float64) @ projection
+    Z = np.empty((len(X), projection.shape[1]))
+    for start in range(0, len(X), PRODUCT_ROWS):
+        rows = X[start : start + PRODUCT_ROWS].astype(np.float64, copy=False)
+        Z[start : start + PRODUCT_ROWS] = (pad(rows, PRODUCT_ROWS) @ projection)[: len(rows)]
+    return Z
+
+
+def _choose_landmarks(
+    Z: FloatArray, weights: FloatArray, rank: int, *, sweeps: int, rng: np.random.Generator
+) -> FloatArray:
+    """A random start, then a few of Lloyd's sweeps on ten rows per landmark."""
+    if rank >= len(Z):
+        return Z.copy()
+    size = min(len(Z), ROWS_PER_LANDMARK * rank)
+    some = np.sort(rng.choice(len(Z), size, replace=False))
+    Z, weights = Z[some], weights[some]
+    L = Z[np.sort(rng.choice(len(Z), rank, replace=False))]
+    for _ in range(sweeps):
+        labels = _nearest_all(Z, Search(L), 1)[0][:, 0]
+        sums, counts = np.zeros_like(L), np.zeros(len(L))
+        _jit.add_to_nearest(Z, labels, weights, sums, counts)
+        L = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1e-300)[:, None], L)
+    return L
+
+
+def _nearest_all(Z: FloatArray, search: Search, m: int) -> tuple[IdArray, FloatArray]:
+    pieces = [search.nearest(Z[start:stop], m) for start, stop in spans(len(Z))]
+    return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
+
+
+def _self_scale(dist: FloatArray, weights: FloatArray) -> float:
+    """1/(2s²), s the mean distance of a row to its landmarks."""
+    s = float(np.average(np.sqrt(dist).mean(axis=1), weights=weights))
+    return 1.0 / (2.0 * s**2) if s > 0 else 1.0

@@ -1,0 +1,257 @@
+"""A zip of one manifest and many arrays, whose every byte is accounted for before it is trusted.
+
+Members are stored, not compressed: a file cannot grow when it is read, and what it declares can be
+checked against its own size first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import reprlib
+import struct
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from mercer._memory import Budget, human_bytes
+from mercer.exceptions import BudgetError, ModelFileError
+from mercer.io.atomic import replacing
+from mercer.io.checks import damaged, demand
+from mercer.io.npy import read_header
+from mercer.io.trees import DTYPES, Arrays, Json
+
+__all__ = ["opened", "read_arrays", "read_manifest", "write_archive"]
+
+MANIFEST = "manifest.json"
+MANIFEST_BYTES = 16 * 10**6  # at most
+MOST_SIDES = 4  # of an array
+HEADER_BYTES = 4096  # of an npy member, at most
+CHUNK = 2**20  # bytes hashed and copied at a time
+ZIP64_BYTES = 2**30  # members beyond this get the long form of a zip entry
+NAME = re.compile(r"[\w.\-]{1,200}", re.ASCII)
+ZIP_TROUBLE = (
+    zipfile.BadZipFile,
+    NotImplementedError,  # a compression or zip version that does not exist
+    RuntimeError,  # marked as encrypted
+    EOFError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayEntry:
+    """What the manifest declares about one array."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    sha256: str
+
+    @property
+    def n_bytes(self) -> int:
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @classmethod
+    def of(cls, name: str, tree: Json) -> ArrayEntry:
+        """Parse one entry of the manifest."""
+        demand(NAME.fullmatch(name) is not None, f"an array has the name {reprlib.repr(name)}")
+        demand(isinstance(tree, dict), f"the manifest does not describe the array {name}")
+        shape, dtype, digest = (tree.get(key) for key in ("shape", "dtype", "sha256"))
+        sides: list[Any] = shape if isinstance(shape, list) and len(shape) <= MOST_SIDES else [None]
+        if not all(type(n) is int and 0 <= n < 2**62 for n in sides):
+            raise damaged(f"the array {name} has the shape {reprlib.repr(shape)}")
+        if not isinstance(dtype, str) or dtype not in DTYPES:
+            known = ", ".join(DTYPES)
+            raise damaged(f"the array {name} is of {reprlib.repr(dtype)}, not one of {known}")
+        if not isinstance(digest, str):
+            raise damaged(f"the array {name} has no SHA-256")
+        return cls(tuple(sides), dtype, digest)
+
+
+def write_archive(path: str | os.PathLike[str], manifest: dict[str, Json], arrays: Arrays) -> None:
+    """Write the arrays, then the manifest with what each of them is, then give it its name."""
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        entries = {name: _write_member(archive, name, array) for name, array in arrays.items()}
+        document = {**manifest, "arrays": entries}
+        text = json.dumps(document, indent=1, default=np.generic.item).encode()
+        if len(text) > MANIFEST_BYTES:
+            raise ValueError(
+                f"the parameters and names of this model take {human_bytes(len(text))}, but a "
+                f"model file holds {human_bytes(MANIFEST_BYTES)} of them; use shorter names"
+            )
+        archive.writestr(zipfile.ZipInfo(MANIFEST), text)
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    """The zip at a path; whatever is wrong inside becomes a ModelFileError that names it."""
+    if not Path(path).exists():
+        raise FileNotFoundError(f"there is no file {path}; check the path")
+    try:
+        demand(Path(path).is_file(), "it is not a file")
+        with open(path, "rb") as file:
+            _check_beginning(file.read(4))
+            with zipfile.ZipFile(file) as archive:
+                yield archive
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} is not a model that can be loaded: {error}") from error
+    except BudgetError:  # an honest file, too large
+        raise
+    except ZIP_TROUBLE as error:
+        reason = reprlib.repr(" ".join(str(error).split()))
+        raise ModelFileError(
+            f"{path} is damaged or cut short ({reason}); copy the file again, or save the model "
+            "again"
+        ) from error
+
+
+def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
+    """The manifest, which must be there, small, and a JSON object."""
+    names = archive.namelist()
+    demand(MANIFEST in names, f"it is a zip without {MANIFEST}: another program's file")
+    demand(len(names) == len(set(names)), "it has two members of one name")
+    offsets, end = [info.header_offset for info in archive.infolist()], _file_bytes(archive)
+    demand(0 <= min(offsets) <= max(offsets) < end, "its members are outside of the file")
+    info = archive.getinfo(MANIFEST)
+    _check_stored(info)
+    demand(
+        info.file_size <= MANIFEST_BYTES,
+        f"its manifest has {human_bytes(info.file_size)}, at most {human_bytes(MANIFEST_BYTES)} "
+        "are read",
+    )
+    try:
+        manifest = json.loads(archive.read(info))
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"its manifest is no JSON ({reprlib.repr(str(error))})") from error
+    demand(isinstance(manifest, dict), "its manifest is no JSON object")
+    tree: dict[str, Json] = manifest
+    return tree
+
+
+def read_arrays(archive: zipfile.ZipFile, tree: Json, budget: Budget) -> Arrays:
+    """The arrays that the manifest declares, each with the bytes it had when it was saved."""
+    demand(isinstance(tree, dict), "its manifest declares no arrays")
+    entries = {name: ArrayEntry.of(name, entry) for name, entry in tree.items()}
+    _check_members(archive, entries, budget)
+    return {name: _read_member(archive, name, entry) for name, entry in entries.items()}
+
+
+def _write_member(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> Json:
+    """One npy member, hashed on its way; returns its entry for the manifest."""
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    with archive.open(
+        zipfile.ZipInfo(_member(name)), "w", force_zip64=array.nbytes > ZIP64_BYTES
+    ) as file:
+        hashed = _Hashed(file)
+        npy.write_array(hashed, little, version=(1, 0), allow_pickle=False)
+    return {
+        "sha256": hashed.hash.hexdigest(),
+        "shape": list(array.shape),
+        "dtype": array.dtype.name,
+    }
+
+
+def _read_member(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> NDArray[Any]:
+    """One array; nothing in the member is interpreted before its SHA-256 is right."""
+    info = archive.getinfo(_member(name))
+    data = np.empty(entry.n_bytes, np.uint8)
+    with archive.open(info) as file:
+        hashed = _Hashed(file)
+        head = BytesIO(hashed.read(info.file_size - entry.n_bytes))
+        hashed.readinto(data)
+    demand(
+        hashed.hash.hexdigest() == entry.sha256,
+        f"the array {name} is not what was saved (its SHA-256 differs)",
+    )
+    header = read_header(head)
+    dtype = header.dtype.newbyteorder("=")
+    demand(
+        header.shape == entry.shape and dtype.name == entry.dtype and not head.read(),
+        f"the array {name} is {dtype} of shape {header.shape}, but the manifest says "
+        f"{entry.dtype} of shape {entry.shape}",
+    )
+    order = "F" if header.is_fortran else "C"
+    array = data.view(header.dtype).reshape(entry.shape, order=order)  # type: ignore[call-overload]
+    return array.astype(dtype, copy=False)
+
+
+def _check_beginning(magic: bytes) -> None:
+    demand(magic != b"", "it is empty (0 bytes)")
+    demand(
+        magic == b"PK\x03\x04",
+        f"it begins with {magic!r}, not as a model file does, which is a zip",
+    )
+
+
+def _check_members(
+    archive: zipfile.ZipFile, entries: dict[str, ArrayEntry], budget: Budget
+) -> None:
+    """The declared arrays are the members, have their sizes, and fit into the file and memory."""
+    wanted, found = {MANIFEST, *map(_member, entries)}, set(archive.namelist())
+    for odd, what in ((wanted - found, "lacks"), (found - wanted, "has the unknown")):
+        demand(not odd, f"it {what} member {reprlib.repr(min(odd, default=''))}")
+    infos = {name: archive.getinfo(_member(name)) for name in entries}
+    for name, entry in entries.items():
+        _check_stored(infos[name])
+        header_bytes = infos[name].file_size - entry.n_bytes
+        demand(
+            0 < header_bytes <= HEADER_BYTES,
+            f"the array {name} should take {human_bytes(entry.n_bytes)}, but "
+            f"{human_bytes(infos[name].file_size)} are there",
+        )
+    total = sum(info.file_size for info in archive.infolist())
+    demand(total <= _file_bytes(archive), "its members share bytes, which no model file does")
+    budget.demand(total, what="loading this model", advice="raise max_memory")
+
+
+def _check_stored(info: zipfile.ZipInfo) -> None:
+    demand(
+        info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size,
+        f"its member {reprlib.repr(info.filename)} is compressed, which no model file is",
+    )
+
+
+def _file_bytes(archive: zipfile.ZipFile) -> int:
+    assert archive.fp is not None
+    return os.fstat(archive.fp.fileno()).st_size
+
+
+def _member(name: str) -> str:
+    return f"{name}.npy"
+
+
+class _Hashed:
+    """A file whose bytes are hashed as they pass."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return self.file.write(data)
+
+    def read(self, n_bytes: int) -> bytes:
+        data = self.file.read(n_bytes)
+        self.hash.update(data)
+        return data
+
+    def readinto(self, out: NDArray[np.uint8]) -> None:  # out: OUT
+        for start in range(0, len(out), CHUNK):
+            piece = out[start : start + CHUNK]
+            data = self.read(len(piece))
+            demand(len(data) == len(piece), "it ends in the middle of an array")
+            piece[:] = np.frombuffer(data, np.uint8)

@@ -1,0 +1,82 @@
+"""Files that are replaced as a whole: a reader sees the old one or the new one, never a part."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["check_writable", "replacing"]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside `path`, which takes its place when the block ends well.
+
+    The new file is on the disk before the old one goes. Whatever ends the block early, Ctrl-C and
+    a full disk included, removes the temporary file and leaves the old one as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> with replacing(target) as temporary:
+    ...     _ = temporary.write_text("whole")
+    >>> target.read_text()
+    'whole'
+    """
+    target = check_writable(path)
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
+    try:
+        _create(temporary, like=target)
+        yield temporary
+        _sync_file(temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """The file that `path` leads to, if it can be written or replaced; else an error, early."""
+    target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path)).parent
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; pass the path of a file")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path} is a pipe or a device; pass the path of an ordinary file")
+    if not folder.exists():
+        raise FileNotFoundError(f"there is no folder {folder} to write {target.name} in; make it")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, so {target.name} cannot be written in it")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"the folder {folder} is not writable; choose another one")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"{path} is read-only; choose another path, or allow writing to it")
+    return target
+
+
+def _create(temporary: Path, *, like: Path) -> None:
+    """An empty new file with the permissions of the one it will replace."""
+    temporary.open("xb").close()
+    if like.exists():
+        shutil.copymode(like, temporary)
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself last; Windows does so by itself and cannot open folders."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,195 @@
+"""Labels on disk: written tile by tile as they come, and read back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from mercer._extras import require
+from mercer._types import IdArray
+from mercer.data.npy import file_size
+from mercer.io.atomic import check_writable, replacing
+from mercer.io.npy import read_header
+
+__all__ = ["FORMATS", "read_labels", "write_labels"]
+
+COLUMN = "label"
+GROUP_ROWS = 2**20  # per row group of a Parquet file
+
+Int64Array: TypeAlias = NDArray[np.int64]
+Tiles: TypeAlias = Iterator[Int64Array]
+
+
+def write_labels(
+    path: str | os.PathLike[str], tiles: Iterable[tuple[int, Any]], n_rows: int
+) -> Path:
+    """Write labels to a ``.npy``, ``.parquet`` or ``.csv`` file as they come.
+
+    The file appears when all labels are in it; until then, and if anything fails, an older file
+    under this name stays. One tile (for Parquet, a million rows) is in memory at a time.
+
+    Parameters
+    ----------
+    path : the suffix says the format: ``.npy`` an int64 array of shape (n_rows,), ``.parquet`` and
+        ``.csv`` a table with the one column "label".
+    tiles : (first row, labels of the rows from there), in the order of the rows.
+    n_rows : how many labels there will be in all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.npy"
+    >>> tiles = [(0, np.array([2, 0])), (2, np.array([1]))]
+    >>> read_labels(write_labels(path, tiles, n_rows=3))
+    array([2, 0, 1])
+    """
+    label_format = _format_of(path)
+    label_format.check()
+    check_writable(path)
+    with replacing(path) as temporary:
+        label_format.write(temporary, _in_order(tiles, n_rows), n_rows)
+    return Path(path)
+
+
+def read_labels(path: str | os.PathLike[str]) -> IdArray:
+    """The labels that `write_labels` wrote: (n_rows,) integers."""
+    label_format = _format_of(path)
+    label_format.check()
+    file_size(path)
+    try:
+        labels = label_format.read(Path(path))
+    except (ValueError, OverflowError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path} does not hold labels ({reason}); write it again") from error
+    return labels.astype(np.intp, copy=False)
+
+
+def _in_order(tiles: Iterable[tuple[int, Any]], n_rows: int) -> Tiles:
+    """The labels of each tile, while they follow on each other and end at `n_rows`."""
+    row = 0
+    for first_row, tile in tiles:
+        labels = np.asarray(tile)
+        if labels.ndim != 1 or labels.dtype.kind not in "iu":
+            raise TypeError(
+                f"labels of row {first_row} on have shape {labels.shape} and dtype {labels.dtype}; "
+                "one integer per row is wanted"
+            )
+        if first_row != row or row + len(labels) > n_rows:
+            raise ValueError(
+                f"labels came for the rows {first_row} to {first_row + len(labels)} where row "
+                f"{row} of {n_rows} was next; hand them over in order"
+            )
+        row += len(labels)
+        yield labels.astype(np.int64, copy=False)
+    if row != n_rows:
+        raise ValueError(f"labels came for {row} rows, but n_rows={n_rows}; nothing was written")
+
+
+def _write_npy(path: Path, tiles: Tiles, n_rows: int) -> None:
+    with path.open("wb") as file:
+        header = {"descr": "<i8", "fortran_order": False, "shape": (n_rows,)}
+        npy.write_array_header_1_0(file, header)
+        for labels in tiles:
+            file.write(labels.astype("<i8", copy=False).tobytes())
+
+
+def _read_npy(path: Path) -> Int64Array:
+    with path.open("rb") as file:
+        header = read_header(file)
+        if len(header.shape) != 1 or header.dtype.kind not in "iu":
+            raise ValueError(f"it is an array of shape {header.shape} and dtype {header.dtype}")
+        found = path.stat().st_size - file.tell()
+        if found != header.n_bytes:
+            raise ValueError(f"its header promises {header.n_bytes} bytes, {found} were found")
+        labels: NDArray[Any] = np.fromfile(file, header.dtype)
+    return labels.astype(np.int64, copy=False)
+
+
+def _write_parquet(path: Path, tiles: Tiles, n_rows: int) -> None:
+    pa, pq = require("pyarrow", *WHY_ARROW), require("pyarrow.parquet", *WHY_ARROW)
+    schema = pa.schema([pa.field(COLUMN, pa.int64(), nullable=False)])
+    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+        for labels in _joined(tiles, GROUP_ROWS):
+            writer.write_table(pa.table([pa.array(labels)], schema=schema))
+
+
+def _joined(tiles: Tiles, n_rows: int) -> Tiles:
+    """The same labels in fewer, larger pieces of at least `n_rows`, but for the last."""
+    waiting: list[Int64Array] = []
+    for labels in tiles:
+        waiting.append(labels)
+        if sum(map(len, waiting)) >= n_rows:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
+
+
+def _read_parquet(path: Path) -> Int64Array:
+    pq = require("pyarrow.parquet", *WHY_ARROW)
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        if file.schema_arrow.names != [COLUMN]:
+            raise ValueError(f"its columns are {file.schema_arrow.names}, not [{COLUMN!r}]")
+        labels: NDArray[Any] = file.read().column(COLUMN).to_numpy()
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"its labels are {labels.dtype}, not integers, or some are missing")
+    return labels.astype(np.int64, copy=False)
+
+
+def _write_csv(path: Path, tiles: Tiles, n_rows: int) -> None:
+    with path.open("w", encoding="ascii", newline="") as file:
+        file.write(f"{COLUMN}\n")
+        for labels in tiles:
+            file.writelines(f"{label}\n" for label in labels.tolist())
+
+
+def _read_csv(path: Path) -> Int64Array:
+    with path.open(encoding="ascii") as file:
+        title = file.readline().strip()
+        if title != COLUMN:
+            raise ValueError(f"its first line is {title[:40]!r}, not {COLUMN!r}")
+        return np.fromiter(map(int, file), np.int64)
+
+
+def _nothing_needed() -> None:
+    """This format needs no optional package."""
+
+
+def _arrow_needed() -> None:
+    require("pyarrow.parquet", *WHY_ARROW)
+
+
+WHY_ARROW = ("io", "a .parquet file of labels")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFormat:
+    """How one kind of file is written and read."""
+
+    write: Callable[[Path, Tiles, int], None]
+    read: Callable[[Path], Int64Array]
+    check: Callable[[], None] = _nothing_needed  # raises where a package is missing
+
+
+FORMATS = {
+    ".npy": LabelFormat(_write_npy, _read_npy),
+    ".parquet": LabelFormat(_write_parquet, _read_parquet, _arrow_needed),
+    ".csv": LabelFormat(_write_csv, _read_csv),
+}
+
+
+def _format_of(path: str | os.PathLike[str]) -> LabelFormat:
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise ValueError(
+            f"{path} has the suffix {suffix!r}, which names no format for labels; "
+            f"use one of {', '.join(FORMATS)}"
+        )
+    return FORMATS[suffix]

@@ -1,0 +1,278 @@
+"""Objects as JSON and back: a fixed table of classes, numbers in JSON, arrays under a name.
+
+Nothing in a tree is ever run: a class that is not in the tables below does not exist here.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.data.format import RowFormat
+from mercer.data.inputs import as_source
+from mercer.data.rows import BlockRows
+from mercer.factors.base import PivotFactor
+from mercer.factors.cholesky import IncompleteCholesky
+from mercer.factors.exact import Exact
+from mercer.io.checks import (
+    check_block_rows,
+    check_combination,
+    check_pivot_factor,
+    check_row_format,
+    damaged,
+    demand,
+)
+from mercer.kernels.algebra import Product, Scaled, Sum
+from mercer.kernels.base import Kernel
+from mercer.kernels.exponential import RBF, Chi2, Laplacian
+from mercer.kernels.given import FunctionKernel, Precomputed
+from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
+
+__all__ = ["DTYPES", "Packer", "Unpacker"]
+
+Json: TypeAlias = Any  # what the json module reads and writes
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+DTYPES = ("float32", "float64", "int32", "int64")
+
+# Kernels and approximations: their parameters are all there is to them.
+OBJECTS: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        RBF,
+        Laplacian,
+        Chi2,
+        Cosine,
+        Polynomial,
+        HistogramIntersection,
+        Precomputed,
+        Sum,
+        Product,
+        Scaled,
+        IncompleteCholesky,
+        Exact,
+    )
+}
+
+# Frozen dataclasses, and the check that one which was read must pass. A new factor is a new line.
+RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
+    "BlockRows": (BlockRows, check_block_rows),
+    "RowFormat": (RowFormat, check_row_format),
+    "PivotFactor": (PivotFactor, check_pivot_factor),
+}
+
+FORGOTTEN = {"training_rows"}  # fields of records that serve the fit only
+
+
+@dataclass(slots=True)
+class Packer:
+    """Writes values as JSON, and puts arrays aside under names."""
+
+    arrays: Arrays = field(default_factory=dict)
+    kernel: Kernel | None = None  # one that was packed before, and is met again in a factor
+
+    def pack(self, value: Any, name: str) -> Json:
+        """The value as JSON; `name` says where it stands, in errors and in names of arrays."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, list):
+            return [self.pack(item, f"{name}.{i}") for i, item in enumerate(value)]
+        if value is self.kernel:
+            return {"same": "kernel_"}
+        for kind, verb in self._verbs().items():
+            if isinstance(value, kind):
+                return verb(value, name)
+        if sp.issparse(value):
+            return self._csr(value, name)
+        return self._object(value, name)
+
+    def parameters(self, estimator: Any, name: str) -> Json:
+        """The constructor's parameters; a random stream has moved on and is left out."""
+        params = estimator.get_params(deep=False)
+        if isinstance(params.get("random_state"), np.random.RandomState | np.random.Generator):
+            params["random_state"] = None
+        return {key: self.pack(value, f"{name}.{key}") for key, value in params.items()}
+
+    def _verbs(self) -> dict[Any, Callable[[Any, str], Json]]:
+        return {
+            tuple: lambda value, name: {"tuple": self.pack(list(value), name)},
+            slice: lambda value, name: {
+                "slice": self.pack([value.start, value.stop, value.step], name)
+            },
+            range: lambda value, name: {"range": [value.start, value.stop, value.step]},
+            np.dtype: lambda value, name: {"dtype": value.name},
+            np.ndarray: self._array,
+        }
+
+    def _array(self, array: NDArray[Any], name: str) -> Json:
+        if array.dtype == object and all(isinstance(item, str) for item in array.flat):
+            return {"names": array.tolist()}
+        if array.dtype.name not in DTYPES:
+            raise TypeError(
+                f"{name} is an array of {array.dtype}, which a model file does not hold; "
+                f"it holds arrays of {', '.join(DTYPES)}"
+            )
+        self.arrays[name] = array
+        return {"array": name}
+
+    def _csr(self, rows: Any, name: str) -> Json:
+        csr = sp.csr_array(rows)
+        parts = {part: getattr(csr, part) for part in ("data", "indices", "indptr")}
+        tree = {part: self.pack(array, f"{name}.{part}") for part, array in parts.items()}
+        return {"csr": [int(n) for n in csr.shape], **tree}
+
+    def _object(self, value: Any, name: str) -> Json:
+        cls = type(value)
+        if OBJECTS.get(cls.__name__) is cls:
+            return {"class": cls.__name__, "params": self.parameters(value, name)}
+        if RECORDS.get(cls.__name__, (None,))[0] is cls:
+            kept = [f.name for f in fields(cls) if f.name not in FORGOTTEN]
+            tree = {key: self.pack(getattr(value, key), f"{name}.{key}") for key in kept}
+            return {"class": cls.__name__, "fields": tree}
+        raise TypeError(_cannot_hold(value, name))
+
+
+@dataclass(slots=True)
+class Unpacker:
+    """Makes the values again; whatever is amiss raises ModelFileError."""
+
+    arrays: Arrays
+    kernel: Kernel | None = None
+
+    def unpack(self, tree: Json) -> Any:
+        """The value that a tree describes."""
+        if isinstance(tree, list):
+            return [self.unpack(item) for item in tree]
+        if not isinstance(tree, dict):
+            return tree
+        for tag, verb in self._verbs().items():
+            if tag in tree:
+                return verb(tree)
+        raise damaged(f"the manifest has the entry {reprlib.repr(tree)}, which means nothing")
+
+    def parameters(self, tree: Json, cls: type[Any]) -> dict[str, Any]:
+        """Parameters by name, all of which the class has."""
+        demand(isinstance(tree, dict), f"the parameters of {cls.__name__} are not named")
+        unknown = sorted(set(tree) - set(cls._get_param_names()))
+        demand(not unknown, f"{cls.__name__} has no parameters {reprlib.repr(unknown)}")
+        return {key: self.unpack(value) for key, value in tree.items()}
+
+    def _verbs(self) -> dict[str, Callable[[dict[str, Json]], Any]]:
+        return {
+            "tuple": lambda tree: tuple(self.unpack(_list(tree["tuple"]))),
+            "slice": lambda tree: slice(*_ends(tree["slice"])),
+            "range": self._range,
+            "dtype": self._dtype,
+            "names": self._names,
+            "array": self._array,
+            "csr": self._csr,
+            "same": self._same,
+            "params": self._from_params,
+            "fields": self._from_fields,
+        }
+
+    def _range(self, tree: dict[str, Json]) -> range:
+        start, stop, step = _ends(tree["range"])
+        demand(None not in (start, stop) and step not in (None, 0), "a range has no ends")
+        return range(start, stop, step)
+
+    def _dtype(self, tree: dict[str, Json]) -> np.dtype[Any]:
+        demand(tree["dtype"] in DTYPES, f"the type {reprlib.repr(tree['dtype'])} is not known")
+        return np.dtype(tree["dtype"])
+
+    def _names(self, tree: dict[str, Json]) -> NDArray[Any]:
+        names = _list(tree["names"])
+        demand(all(isinstance(name, str) for name in names), "a name is no text")
+        return np.asarray(names, dtype=object)
+
+    def _array(self, tree: dict[str, Json]) -> NDArray[Any]:
+        name = tree["array"]
+        known = isinstance(name, str) and name in self.arrays
+        demand(known, f"the manifest speaks of the array {reprlib.repr(name)}, which is not there")
+        return self.arrays[name]
+
+    def _csr(self, tree: dict[str, Json]) -> sp.csr_array:
+        shape = _list(tree["csr"])
+        is_shape = len(shape) == 2 and all(type(n) is int and 0 < n < 2**62 for n in shape)
+        demand(is_shape, f"a sparse table has the shape {reprlib.repr(shape)}")
+        data, indices, indptr = (
+            self.unpack(tree.get(part)) for part in ("data", "indices", "indptr")
+        )
+        try:
+            csr: sp.csr_array = as_source(sp.csr_array((data, indices, indptr), shape=shape)).X  # type: ignore[attr-defined]
+        except Exception as error:
+            raise damaged(f"a sparse table cannot be put together ({error})") from error
+        return csr
+
+    def _same(self, tree: dict[str, Json]) -> Kernel:
+        demand(tree["same"] == "kernel_", "the manifest points to something that is not there")
+        if self.kernel is None:
+            raise damaged("the manifest points to its kernel before it describes it")
+        return self.kernel
+
+    def _from_params(self, tree: dict[str, Json]) -> Any:
+        cls = OBJECTS.get(str(tree.get("class")))
+        if cls is None:
+            raise _unknown_class(tree)
+        try:
+            made = cls(**self.parameters(tree["params"], cls))
+        except TypeError as error:
+            raise damaged(f"{cls.__name__} cannot be made ({error})") from error
+        check_combination(made)
+        return made
+
+    def _from_fields(self, tree: dict[str, Json]) -> Any:
+        if str(tree.get("class")) not in RECORDS:
+            raise _unknown_class(tree)
+        cls, check = RECORDS[str(tree["class"])]
+        values = tree["fields"]
+        named = isinstance(values, dict) and set(values) <= {f.name for f in fields(cls)}
+        demand(named, f"the fields of {cls.__name__} are not those it has")
+        try:
+            record = cls(**{key: self.unpack(value) for key, value in values.items()})
+        except TypeError as error:
+            raise damaged(f"{cls.__name__} cannot be made ({error})") from error
+        check(record)
+        return record
+
+
+def _list(tree: Json) -> list[Any]:
+    demand(isinstance(tree, list), f"{reprlib.repr(tree)} stands where a list should")
+    items: list[Any] = tree
+    return items
+
+
+def _ends(tree: Json) -> list[Any]:
+    """Start, stop and step."""
+    ends = _list(tree)
+    whole = len(ends) == 3 and all(end is None or type(end) is int for end in ends)
+    demand(whole, f"{reprlib.repr(ends)} is not a start, a stop and a step")
+    return ends
+
+
+def _cannot_hold(value: Any, name: str) -> str:
+    what = f"{name} is {reprlib.repr(value)}, a {type(value).__name__}"
+    if callable(value) or isinstance(value, FunctionKernel):
+        return (
+            f"{what}: a model file holds no code, so a model with a function in it cannot be "
+            "saved; use Mercer's kernels and their sums and products, or kernel='precomputed'"
+        )
+    return (
+        f"{what}, which a model file does not hold; it holds numbers, text, lists, slices and "
+        "Mercer's own kernels and approximations"
+    )
+
+
+def _unknown_class(tree: dict[str, Json]) -> Exception:
+    return damaged(
+        f"it holds a {reprlib.repr(tree.get('class'))}, which this version of Mercer does not know",
+        "load it with the version that saved it, or a newer one",
+    )
