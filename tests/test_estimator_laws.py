@@ -16,13 +16,13 @@ from unittest import SkipTest
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import mercer
+from estimators import ESTIMATORS
 from mercer import MercerWarning
 from mercer.data.distinct import EXACT_ROWS
 
@@ -225,7 +225,7 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_as_it_was(make, monkeypatc
 
 @every_estimator
 def test_models_pickle_clone_and_refit(make):
-    X, y = separated(0)
+    X, _ = separated(0)
     model = make().fit(X)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.labels_)
     assert not hasattr(clone(model), "cluster_centers_")
@@ -322,6 +322,11 @@ def test_column_blocks_cluster_text_beside_numbers():
     model = ESTIMATORS["KernelKMeans"](kernel=kernel).fit(X)
     assert adjusted_rand_score(y, model.labels_) > 0.95
     assert np.array_equal(model.predict(X), model.labels_)
+    swapped = {"numbers": numbers, "text": words}
+    assert np.array_equal(model.predict(swapped), model.labels_)
+    for wrong in ({"text": words[:, :9], "numbers": numbers}, {"text": words}, numbers):
+        with pytest.raises(ValueError, match=r"block|features"):
+            model.predict(wrong)
     kernel = 0.7 * mercer.Cosine(columns=0) + 0.3 * mercer.RBF(columns=1)
     as_tuple = ESTIMATORS["KernelKMeans"](kernel=kernel).fit((words, numbers))
     assert np.array_equal(as_tuple.labels_, model.labels_)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import ESTIMATORS
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
+from estimators import ESTIMATORS
 from mercer import RBF, BudgetError, MercerWarning
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 
+import reference
 from mercer import KernelKMeans
 from mercer.kernels import (
     RBF,
@@ -47,7 +47,7 @@ every_kernel = pytest.mark.parametrize("name", KERNELS)
 
 @st.composite
 def histograms(draw):
-    """Non-negative rows with many zeros, of 1 to 60 columns (both sides of the product's switch)."""
+    """Non-negative rows with many zeros, of 1 to 60 columns (direct sums and products)."""
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     shape = draw(st.tuples(st.integers(1, 12), st.sampled_from([1, 2, 5, 33, 60])))
     values = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 3.0])
@@ -113,7 +113,7 @@ def test_columns_select_by_slice_list_name_and_block():
     rng = np.random.default_rng(0)
     X = rng.random((20, 5))
     expected = RBF(0.5).matrix(np.ascontiguousarray(X[:, 1:3]))
-    for columns in (slice(1, 3), [1, 2]):
+    for columns in (slice(1, 3), [1, 2], (1, 2), np.array([1, 2]), range(1, 3)):
         assert np.allclose(RBF(0.5, columns=columns)(X), expected)
     named = RBF(0.5, columns=["b", "c"]).named_columns(("a", "b", "c", "d", "e"))
     assert np.allclose(named(X), expected)
@@ -122,6 +122,9 @@ def test_columns_select_by_slice_list_name_and_block():
     assert np.allclose(RBF(0.5, columns=1)(blocks), expected)
     with pytest.raises(ValueError, match=r"columns=.*'first'"):
         RBF(0.5)(blocks)
+    for bad in ([0, 9], [0.5], [np.nan], [], [[0]]):
+        with pytest.raises(ValueError, match="columns="):
+            RBF(0.5, columns=bad)(X)
     with pytest.raises(ValueError, match="no feature names"):
         RBF(0.5, columns=["b"]).named_columns(None)
 

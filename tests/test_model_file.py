@@ -32,10 +32,13 @@ from mercer import (
     Exact,
     HistogramIntersection,
     IncompleteCholesky,
+    KernelFeatures,
     KernelKMeans,
     Laplacian,
     ModelFileError,
+    Nystrom,
     Polynomial,
+    RandomFourier,
 )
 from mercer.datasets import blobs, ring_and_core
 from mercer.io import atomic, load, save
@@ -64,7 +67,7 @@ def fit(X: Any, **parameters: Any) -> KernelKMeans:
     return KernelKMeans(**{"n_clusters": 3, "random_state": 0, **parameters}).fit(X)
 
 
-def saved_and_loaded(model: KernelKMeans, folder: Path) -> KernelKMeans:
+def saved_and_loaded(model: Any, folder: Path) -> Any:
     save(model, folder / "a.model")
     return load(folder / "a.model")
 
@@ -120,6 +123,11 @@ def test_loading_gives_back_what_was_saved_for_any_seed_and_type(
         Exact("cholesky"),
         IncompleteCholesky(5, pivots="greedy", block=1),
         IncompleteCholesky(np.int64(9), tol=1e-3),
+        Nystrom(12),
+        Nystrom(12, sampling="kmeans", cutoff=1e-6),
+        Nystrom(12, sampling="leverage"),
+        RandomFourier(200),
+        RandomFourier(201, orthogonal=True),
     ],
     ids=str,
 )
@@ -128,6 +136,7 @@ def test_loading_gives_back_every_approximation(approximation: Any, tmp_path: Pa
     model = fit(X, approximation=approximation)
     loaded = saved_and_loaded(model, tmp_path)
     assert_same(loaded, model, X)
+    assert repr(loaded.factor_) == repr(model.factor_)
     assert loaded.factor_.mix.flags.c_contiguous == model.factor_.mix.flags.c_contiguous
 
 
@@ -147,6 +156,37 @@ def test_loading_gives_back_models_of_column_blocks(seed: int, tmp_path: Path) -
     X = blocks(seed)
     model = fit(X, kernel=0.5 * RBF(columns="image") + Cosine(columns=1))
     assert_same(saved_and_loaded(model, tmp_path), model, X)
+
+
+FEATURES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "cholesky": (rows(), {}),
+    "single": (rows(dtype="f4"), {"kernel": "laplacian"}),
+    "nystrom": (rows(), {"approximation": "nystrom", "kernel": RBF() * Cosine(columns=[0, 1])}),
+    "fourier": (rows(n_features=40), {"approximation": "fourier"}),
+    "fourier of columns": (rows(), {"approximation": "fourier", "kernel": RBF(columns=[2, 0])}),
+    "fourier of a slice": (
+        rows(),
+        {"approximation": "fourier", "kernel": Laplacian(columns=slice(1, None))},
+    ),
+    "fourier of a mask": (
+        rows(dtype="f4"),
+        {"approximation": "fourier", "kernel": RBF(columns=[True, False, True])},
+    ),
+    "sparse fourier": (sp.csr_array(rows()), {"approximation": "fourier"}),
+    "fourier of a block": (blocks(), {"approximation": "fourier", "kernel": RBF(columns="image")}),
+    "precomputed": (RBF(0.05)(rows()), {"kernel": "precomputed"}),
+}
+
+
+@pytest.mark.parametrize("case", FEATURES.values(), ids=FEATURES.keys())
+def test_loading_gives_back_features(case: tuple[Any, dict[str, Any]], tmp_path: Path) -> None:
+    X, parameters = case
+    model = KernelFeatures(rank=13, random_state=0, **parameters).fit(X)
+    loaded = saved_and_loaded(model, tmp_path)
+    assert type(loaded) is KernelFeatures
+    assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
+    assert set(vars(loaded)) == set(vars(model))
+    assert loaded.report_ == model.report_
 
 
 def test_loading_gives_back_models_of_many_columns(tmp_path: Path) -> None:
@@ -375,7 +415,7 @@ def file_bytes() -> bytes:
     return packed(fitted())
 
 
-def packed(model: KernelKMeans) -> bytes:
+def packed(model: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         save(model, Path(folder) / "a.model")
         return (Path(folder) / "a.model").read_bytes()
@@ -689,6 +729,13 @@ CHANGES: dict[str, Change] = {
     "kernel parameter wrong": lambda m: m["fitted"]["kernel_"]["params"].update(gamma=-1),
     "kernel unresolved": lambda m: m["fitted"]["kernel_"]["params"].update(gamma="auto"),
     "kernel columns beyond": lambda m: m["fitted"]["kernel_"]["params"].update(columns=[3]),
+    "kernel columns no numbers": lambda m: m["fitted"]["kernel_"]["params"].update(columns=[0.0]),
+    "kernel columns too many": lambda m: m["fitted"]["kernel_"]["params"].update(
+        columns={"range": [0, 10**15, 1]}
+    ),
+    "kernel of no kernels": lambda m: m["parameters"].update(
+        kernel={"class": "Sum", "params": {"kernels": [1]}}
+    ),
     "kernel columns a block": lambda m: m["fitted"]["kernel_"]["params"].update(columns="a"),
     "kernel gone": lambda m: m["fitted"].pop("kernel_"),
     "factor unknown": lambda m: m["fitted"]["factor_"].update({"class": "Report"}),
@@ -725,6 +772,48 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_manifests_that_make_no_sense_are_refused(change: Change, tmp_path: Path) -> None:
     refuse(with_manifest(change), tmp_path)
+
+
+def with_fields(model: Any, **fields: Any) -> bytes:
+    """The file of a model with other fields of its factor."""
+    contents = members(packed(model))
+    manifest = manifest_of(contents)
+    manifest["fitted"]["factor_"]["fields"].update(fields)
+    return zipped({**contents, "manifest.json": json.dumps(manifest).encode()})
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"rank": 14}, "rank"),
+        ({"rank": 10}, "rank"),
+        ({"rank": 13.0}, "rank"),
+        ({"rank": True}, "rank"),
+        ({"phases": {"array": "factor_.waves"}}, "phases"),
+        ({"waves": {"array": "factor_.phases"}}, "waves"),
+        ({"waves": None}, "waves"),
+        ({"format": None}, "format"),
+        ({"kernel": None}, "kernel"),
+        ({"kernel": {"class": "RBF", "params": {"columns": [0]}}}, "looks at 1"),
+        ({"kernel": {"class": "RBF", "params": {"columns": "a"}}}, "looks at 0"),
+        ({"kernel_error": "small"}, "kernel error"),
+    ],
+    ids=str,
+)
+def test_waves_must_belong_together(fields: dict[str, Any], match: str, tmp_path: Path) -> None:
+    model = KernelFeatures(approximation="fourier", rank=11, random_state=0).fit(rows())
+    refuse(with_fields(model, **fields), tmp_path, match)
+
+
+@pytest.mark.parametrize("column", [np.nan, np.inf, 1e300, 10**30, 5, -6, [0], None, "a"])
+def test_columns_that_crash_scipy_are_refused(column: Any, tmp_path: Path) -> None:
+    dense = rows(n_features=5)
+    model = fit(sp.csr_array(np.where(dense > 2, dense, 0)), kernel=Cosine(columns=[0, 1]))
+    contents = members(packed(model))
+    manifest = manifest_of(contents)
+    manifest["fitted"]["kernel_"]["params"]["columns"][1] = column
+    contents["manifest.json"] = json.dumps(manifest).encode()
+    refuse(zipped(contents), tmp_path, "columns")
 
 
 def test_sparse_tables_with_indices_beyond_are_refused(tmp_path: Path) -> None:

@@ -38,7 +38,9 @@ def run(data: str | None) -> None:
     rows = [_compare(*problem) for problem in _problems(folder)]
     ratios = {
         f"{pivots} {np.dtype(dtype).name}": float(
-            np.exp(np.mean([np.log(row[f"{pivots} {np.dtype(dtype).name}"]["ratio"]) for row in rows]))
+            np.exp(
+                np.mean([np.log(row[f"{pivots} {np.dtype(dtype).name}"]["ratio"]) for row in rows])
+            )
         )
         for pivots, dtype in VARIANTS
     }
@@ -82,7 +84,10 @@ def _compare(name: str, X: np.ndarray, gamma: float, rank: int) -> dict:
 
 def _trace(F: np.ndarray) -> float:
     """trace(K - F Fᵀ) of a kernel with k(x, x) = 1, in float64."""
-    return float(len(F) - sum((F[a : a + 8192].astype(np.float64) ** 2).sum() for a in range(0, len(F), 8192)))
+    return float(
+        len(F)
+        - sum((F[a : a + 8192].astype(np.float64) ** 2).sum() for a in range(0, len(F), 8192))
+    )
 
 
 def _table(rows: list[dict], ratios: dict[str, float]) -> str:

@@ -21,7 +21,7 @@ from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Summary, summarize
 from mercer.factors.base import Approximation, Factor
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
 from mercer.kernels.probe import probe_kernel
@@ -235,8 +235,8 @@ def _selected_low(kernel: Kernel, summary: Summary, source: Source) -> float:
         names = source.names  # type: ignore[attr-defined]
         number = names.index(kernel.columns) if kernel.columns in names else kernel.columns
         low = summary.blocks[number].low if isinstance(number, int) else low
-    elif kernel.columns is not None and not isinstance(kernel.columns, str | int):
-        low = low[kernel.columns]
+    elif not isinstance(kernel.columns, str | int):
+        low = low[column_index(kernel.columns, len(low))]
     return float(low.min(initial=np.inf))
 
 

@@ -27,22 +27,26 @@ class RowFormat:
     dtype: np.dtype[Any]
     shift: FloatArray | None = None  # (d,) float64
     blocks: tuple[RowFormat, ...] = ()  # one each where the rows come in column blocks
+    names: tuple[str, ...] = ()  # of the blocks
+    widths: tuple[int, ...] = ()  # and how many columns each has
 
     @classmethod
     def centred(cls, X: Rows, dtype: Any, movable: Any) -> RowFormat:
         """The format that centres the columns marked `movable` on their mean over X."""
         if isinstance(X, BlockRows):
             pairs = zip(X.parts, movable, strict=True)
-            return cls(np.dtype(dtype), None, tuple(cls.centred(p, dtype, m) for p, m in pairs))
+            blocks = tuple(cls.centred(part, dtype, mask) for part, mask in pairs)
+            widths = tuple(int(part.shape[1]) for part in X.parts)
+            return cls(np.dtype(dtype), None, blocks, X.names, widths)
         if sp.issparse(X) or not np.any(movable):
             return cls(np.dtype(dtype))
         return cls(np.dtype(dtype), np.where(movable, X.mean(axis=0, dtype=np.float64), 0.0))
 
     def apply(self, X: Rows, dtype: Any = None) -> Rows:
         """The rows as kernels see them (`dtype` overrules: labels are decided in float64)."""
-        if isinstance(X, BlockRows):
-            pairs = zip(X.parts, self.blocks, strict=True)
-            return BlockRows(X.names, tuple(f.apply(part, dtype) for part, f in pairs))
+        if self.blocks or isinstance(X, BlockRows):
+            pairs = zip(self._parts(X), self.blocks, strict=True)
+            return BlockRows(self.names, tuple(f.apply(part, dtype) for part, f in pairs))
         dtype = np.dtype(dtype or self.dtype)
         if self.shift is None:
             return X.astype(dtype, copy=False)
@@ -53,11 +57,23 @@ class RowFormat:
     def apply_in_place(self, X: Rows) -> Rows:
         """`apply` tile by tile, into X itself where its type allows (X must be ours)."""
         if isinstance(X, BlockRows):
-            pairs = zip(X.parts, self.blocks, strict=True)
-            return BlockRows(X.names, tuple(f.apply_in_place(part) for part, f in pairs))
+            pairs = zip(self._parts(X), self.blocks, strict=True)
+            return BlockRows(self.names, tuple(f.apply_in_place(part) for part, f in pairs))
         if sp.issparse(X):
             return self.apply(X)
         out = X if X.dtype == self.dtype else np.empty(X.shape, self.dtype)
         for start, stop in spans(len(X)):
             out[start:stop] = self.apply(X[start:stop])
         return out
+
+    def _parts(self, X: Rows) -> list[Any]:
+        """The blocks of X in the order of the fit, whatever order they come in."""
+        found = dict(zip(X.names, X.parts, strict=True)) if isinstance(X, BlockRows) else {}
+        wanted = dict(zip(self.names, self.widths, strict=True))
+        given = {name: int(part.shape[1]) for name, part in found.items()}
+        if given != wanted:
+            raise ValueError(
+                f"X has the column blocks {given or 'of one table'} (name: columns), "
+                f"but {wanted or 'one table'} was fitted; pass the same blocks"
+            )
+        return [found[name] for name in self.names]

@@ -182,8 +182,8 @@ def _parse_header(
             return npy.read_array_header_1_0(file)
         if version in ((2, 0), (3, 0)):  # 3.0 only adds field names beyond latin1
             return npy.read_array_header_2_0(file)
-    except ValueError as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # numpy lets errors of its parser through
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(
             f"{os.fspath(path)} is not a readable npy file ({reason}); write it with numpy.save"
         ) from error

@@ -123,10 +123,12 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Equal to `transform` but for rounding.
         """
         problem, F = self._fit(X, sample_weight)
-        if F is None or len(problem.sample) < problem.source.n_rows:
-            return self._rows(problem.source)
-        rows = self._empty_rows(problem.source, problem.budget)
-        rows[problem.sample.ids] = F
+        source, ids, budget = problem.source, problem.sample.ids, problem.budget
+        if F is None or len(ids) < source.n_rows or not budget.allows(2 * F.nbytes):
+            del problem, F  # what is held goes before more is made
+            return self._rows(source)
+        rows = self._empty_rows(source, budget)
+        rows[ids] = F
         return rows
 
     def _fit(self, X: Any, sample_weight: Any) -> tuple[Problem, FloatArray | None]:

@@ -46,9 +46,9 @@ class Nystrom(BaseEstimator):
         "kmeans" takes the centres of weighted k-means [zhang2008], started at the pivots of an
         incomplete Cholesky factor: for dense rows and kernels of vectors. Such pivots are no
         rows of X, so their `pivot_ids` are -1. "leverage" draws rows by their ridge leverage
-        scores, found by recursion over halves of the rows [musco2017, Algorithm 3]: rare kinds
-        of rows are not missed. Both cost two to three times "uniform"; at rank 256 "leverage"
-        leaves 0.5 to 1.0 and "kmeans" 0.3 to 0.8 of the trace that "uniform" leaves.
+        scores, found by recursion over halves of the rows [musco2017, Algorithm 3]: rows that
+        few others are like are drawn more often. Both cost two to three times "uniform"; at rank
+        256 "leverage" leaves 0.5 to 1.0 and "kmeans" 0.3 to 0.8 of the trace it leaves.
     cutoff : eigenvalues of K[B, B] below this part of the largest are left out, with their
         columns of F: dividing by their root would blow up rounding errors. None is the machine
         epsilon of float32 rows, and the number of pivots times that of float64 rows.
@@ -91,7 +91,10 @@ class Nystrom(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         rank = min(self.rank, n_rows)
-        return (n_rows + 2 * min(n_rows, TILE)) * rank * itemsize + 8 * rank * (3 * rank)
+        n_bytes = (n_rows + 2 * min(n_rows, TILE)) * rank * itemsize + 3 * 8 * rank**2
+        if self.sampling == "kmeans":
+            n_bytes += min(n_rows, max(KMEANS_ROWS, 20 * rank)) * (rank + n_features) * itemsize
+        return n_bytes
 
     def _choose_pivots(
         self, kernel: Kernel, sample: Sample, *, rng: np.random.Generator, threads: int
@@ -102,7 +105,9 @@ class Nystrom(BaseEstimator):
             centers = _centers(kernel, sample, size, rng=rng, threads=threads)
             return centers, np.full(len(centers), NO_ROW, np.intp)
         if self.sampling == "uniform":
-            chosen = _draw(np.log(sample.weights), size, rng=rng)
+            is_something = kernel.diagonal(sample.rows) > 0  # a row like nothing explains nothing
+            log_mass = np.where(is_something, np.log(sample.weights), -np.inf)
+            chosen = _draw(log_mass, size, rng=rng)
         else:
             chosen = _draw_by_leverage(kernel, sample, size, rng=rng, threads=threads)
         return cast(take(sample.rows, chosen), np.float64), sample.ids[chosen]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mercer._memory import Budget, human_bytes
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.atomic import replacing
-from mercer.io.checks import damaged, demand
+from mercer.io.damage import ADVICE, damaged, demand, reason
 from mercer.io.npy import read_header
 from mercer.io.trees import DTYPES, Arrays, Json
 
@@ -38,6 +38,7 @@ MANIFEST = "manifest.json"
 MANIFEST_BYTES = 16 * 10**6  # at most
 MOST_SIDES = 4  # of an array
 HEADER_BYTES = 4096  # of an npy member, at most
+FOREIGN = "pass a file that Mercer saved"
 CHUNK = 2**20  # bytes hashed and copied at a time
 ZIP64_BYTES = 2**30  # members beyond this get the long form of a zip entry
 NAME = re.compile(r"[\w.\-]{1,200}", re.ASCII)
@@ -101,7 +102,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}; check the path")
     try:
-        demand(Path(path).is_file(), "it is not a file")
+        demand(Path(path).is_file(), "it is not a file", FOREIGN)
         with open(path, "rb") as file:
             _check_beginning(file.read(4))
             with zipfile.ZipFile(file) as archive:
@@ -111,17 +112,15 @@ def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     except BudgetError:  # an honest file, too large
         raise
     except ZIP_TROUBLE as error:
-        reason = reprlib.repr(" ".join(str(error).split()))
         raise ModelFileError(
-            f"{path} is damaged or cut short ({reason}); copy the file again, or save the model "
-            "again"
+            f"{path} is damaged or cut short ({reason(error)}); {ADVICE}"
         ) from error
 
 
 def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
     """The manifest, which must be there, small, and a JSON object."""
     names = archive.namelist()
-    demand(MANIFEST in names, f"it is a zip without {MANIFEST}: another program's file")
+    demand(MANIFEST in names, f"it is a zip without {MANIFEST}", FOREIGN)
     demand(len(names) == len(set(names)), "it has two members of one name")
     offsets, end = [info.header_offset for info in archive.infolist()], _file_bytes(archive)
     demand(0 <= min(offsets) <= max(offsets) < end, "its members are outside of the file")
@@ -135,7 +134,7 @@ def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
     try:
         manifest = json.loads(archive.read(info))
     except (ValueError, RecursionError) as error:
-        raise damaged(f"its manifest is no JSON ({reprlib.repr(str(error))})") from error
+        raise damaged(f"its manifest is no JSON ({reason(error)})") from error
     demand(isinstance(manifest, dict), "its manifest is no JSON object")
     tree: dict[str, Json] = manifest
     return tree
@@ -192,7 +191,8 @@ def _check_beginning(magic: bytes) -> None:
     demand(magic != b"", "it is empty (0 bytes)")
     demand(
         magic == b"PK\x03\x04",
-        f"it begins with {magic!r}, not as a model file does, which is a zip",
+        f"it begins with {magic!r}, and a model file is a zip",
+        FOREIGN,
     )
 
 

@@ -27,7 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._memory import Budget, free_memory
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import check_writable
-from mercer.io.checks import FACTORS, check_factor_model, check_kernel_kmeans, damaged, demand
+from mercer.io.check_models import FACTORS, check_factor_model, check_kernel_kmeans
+from mercer.io.damage import damaged, demand, reason
 from mercer.io.trees import Json, Packer, Unpacker
 from mercer.kernels.base import Kernel
 from mercer.report import Report
@@ -48,6 +49,7 @@ class Saved:
 
 # The estimators that can be saved. All have BASE and may have OPTIONAL; a new one is a new line.
 ESTIMATORS: dict[str, Saved] = {
+    "KernelFeatures": Saved("mercer.decomposition"),
     "KernelKMeans": Saved(
         "mercer.cluster",
         check_kernel_kmeans,
@@ -194,7 +196,7 @@ def _check_parameters(estimator: Any) -> None:
         estimator._validate_params()
         Budget.of(estimator.max_memory)
     except Exception as error:
-        raise damaged(f"its parameters are not valid ({reprlib.repr(str(error))})") from error
+        raise damaged(f"its parameters are not valid ({reason(error)})") from error
 
 
 def _unpack_fitted(tree: Json, saved: Saved, unpacker: Unpacker) -> dict[str, Any]:
@@ -222,5 +224,5 @@ def _unpack_report(tree: Json) -> dict[str, Report]:
         report = Report.from_dict(tree)
         str(report)
     except Exception as error:
-        raise damaged(f"its report cannot be read ({reprlib.repr(str(error))})") from error
+        raise damaged(f"its report cannot be read ({reason(error)})") from error
     return {"report_": report}

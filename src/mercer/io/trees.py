@@ -20,14 +20,11 @@ from mercer.data.rows import BlockRows
 from mercer.factors.base import PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
-from mercer.io.checks import (
-    check_block_rows,
-    check_combination,
-    check_pivot_factor,
-    check_row_format,
-    damaged,
-    demand,
-)
+from mercer.factors.fourier import FourierFactor, RandomFourier
+from mercer.factors.nystrom import Nystrom
+from mercer.io.check_models import check_fourier_factor, check_pivot_factor
+from mercer.io.check_rows import check_block_rows, check_combination, check_row_format
+from mercer.io.damage import damaged, demand, reason
 from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
@@ -57,6 +54,8 @@ OBJECTS: dict[str, type[Any]] = {
         Scaled,
         IncompleteCholesky,
         Exact,
+        Nystrom,
+        RandomFourier,
     )
 }
 
@@ -65,6 +64,7 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "BlockRows": (BlockRows, check_block_rows),
     "RowFormat": (RowFormat, check_row_format),
     "PivotFactor": (PivotFactor, check_pivot_factor),
+    "FourierFactor": (FourierFactor, check_fourier_factor),
 }
 
 FORGOTTEN = {"training_rows"}  # fields of records that serve the fit only
@@ -209,7 +209,7 @@ class Unpacker:
         try:
             csr: sp.csr_array = as_source(sp.csr_array((data, indices, indptr), shape=shape)).X  # type: ignore[attr-defined]
         except Exception as error:
-            raise damaged(f"a sparse table cannot be put together ({error})") from error
+            raise damaged(f"a sparse table cannot be put together ({reason(error)})") from error
         return csr
 
     def _same(self, tree: dict[str, Json]) -> Kernel:
@@ -225,7 +225,7 @@ class Unpacker:
         try:
             made = cls(**self.parameters(tree["params"], cls))
         except TypeError as error:
-            raise damaged(f"{cls.__name__} cannot be made ({error})") from error
+            raise damaged(f"{cls.__name__} cannot be made ({reason(error)})") from error
         check_combination(made)
         return made
 
@@ -239,7 +239,7 @@ class Unpacker:
         try:
             record = cls(**{key: self.unpack(value) for key, value in values.items()})
         except TypeError as error:
-            raise damaged(f"{cls.__name__} cannot be made ({error})") from error
+            raise damaged(f"{cls.__name__} cannot be made ({reason(error)})") from error
         check(record)
         return record
 
@@ -260,7 +260,7 @@ def _ends(tree: Json) -> list[Any]:
 
 def _cannot_hold(value: Any, name: str) -> str:
     what = f"{name} is {reprlib.repr(value)}, a {type(value).__name__}"
-    if callable(value) or isinstance(value, FunctionKernel):
+    if isinstance(value, FunctionKernel) or (callable(value) and not isinstance(value, Kernel)):
         return (
             f"{what}: a model file holds no code, so a model with a function in it cannot be "
             "saved; use Mercer's kernels and their sums and products, or kernel='precomputed'"

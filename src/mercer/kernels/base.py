@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from mercer._types import FloatArray
 from mercer.data.rows import BlockRows, Rows
 
-__all__ = ["Columns", "Kernel", "RowsAgainst"]
+__all__ = ["Columns", "Kernel", "RowsAgainst", "column_index"]
 
 Columns: TypeAlias = Any  # None, slice, ints, names, or a block's name or number
 RowsAgainst: TypeAlias = Callable[[Rows], FloatArray]
@@ -88,7 +88,7 @@ class Kernel(BaseEstimator):
                 f"{type(self).__name__}(columns={self.columns!r}) names a column block, but X is "
                 "one table; pass X as a dict or tuple of blocks, or columns as a slice or list"
             )
-        selected = X[:, self.columns]
+        selected = X[:, column_index(self.columns, X.shape[1])]
         return np.ascontiguousarray(selected) if isinstance(selected, np.ndarray) else selected
 
     def movable(self, X: Rows) -> Any:
@@ -96,8 +96,8 @@ class Kernel(BaseEstimator):
         if isinstance(X, BlockRows):
             return tuple(self._movable_block(X, number) for number in range(len(X.parts)))
         mask = np.ones(X.shape[1], bool)
-        if not self.stationary:
-            mask[slice(None) if self.columns is None else self.columns] = False
+        if not self.stationary and not isinstance(self.columns, str | int):
+            mask[column_index(self.columns, X.shape[1])] = False
         return mask
 
     def check_values(self, low: float) -> None:
@@ -143,6 +143,23 @@ class Kernel(BaseEstimator):
         return Scaled(float(other), self)
 
     __rmul__ = __mul__
+
+
+def column_index(columns: Columns, n_features: int) -> Any:
+    """A slice or column numbers that are there."""
+    if columns is None or isinstance(columns, slice):
+        return slice(None) if columns is None else columns
+    numbers = np.asarray(columns)
+    if numbers.dtype == bool and numbers.shape == (n_features,):
+        numbers = np.flatnonzero(numbers)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
+        raise ValueError(
+            f"columns={columns!r} is not understood; pass a slice, a list of column numbers or of "
+            "feature names, or the name or number of a column block"
+        )
+    if numbers.min() < -n_features or numbers.max() >= n_features:
+        raise ValueError(f"columns={columns!r} asks for columns that X, with {n_features}, has not")
+    return numbers.astype(np.intp)
 
 
 def _terms(kernel: Kernel, kind: Any) -> list[Kernel]:

@@ -1,0 +1,1 @@
+"""Coordinates from a factor."""

@@ -1,0 +1,96 @@
+"""Normalised spectral coordinates from any factor.
+
+For an affinity W ≈ F Fᵀ with degrees d = F(Fᵀ1), the leading eigenvectors of D^-½ W D^-½ come from
+the small matrix Fᵀ D⁻¹ F. A row's coordinates are a linear function of its F, up to its length; and
+length is removed before clustering. So new rows need neither degrees nor the graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._lazy import LazyModule
+from mercer._types import FloatArray
+from mercer.data.sample import Sample
+from mercer.data.source import spans
+from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
+from mercer.factors.landmarks import LandmarkGraph
+
+__all__ = ["SpectralMap", "factor_map", "landmark_map", "unit_rows"]
+
+_jit = LazyModule("mercer.factors._landmark_jit")
+
+
+@dataclass(frozen=True, slots=True)
+class SpectralMap:
+    """Coordinates of a row = (its F) @ `vectors`; what they are clustered on, and how sure."""
+
+    vectors: FloatArray  # (rank, m): eigenvector coordinates of landmarks, or of F's columns
+    points: FloatArray  # (n, m) coordinates of what is clustered: landmarks, or sampled rows
+    point_weights: FloatArray  # (n,)
+    values: FloatArray  # (m,) eigenvalues, largest first, 1 at the top
+    residuals: FloatArray  # (m,)
+    solver: str
+    n_clamped: int = 0  # rows whose low-rank degree was not positive
+
+
+def landmark_map(
+    graph: LandmarkGraph, sample: Sample, m: int, *, solver: Solver, rng: np.random.Generator
+) -> SpectralMap:
+    """Transfer cut [li2012]: the eigenproblem of rows and landmarks, solved on landmarks alone."""
+    p = graph.rank
+    E = np.zeros((p, p))
+    for start, stop in spans(len(sample)):
+        rows = sample.rows[start:stop].astype(np.float64)
+        idx, weights = graph.edges(rows)
+        _jit.landmark_graph(idx, weights, sample.weights[start:stop], E)
+    degrees = E.sum(axis=1)
+    scale = 1.0 / np.sqrt(degrees)
+    pairs = leading_eigenpairs(scale[:, None] * E * scale, m, solver=solver, rng=rng)
+    vectors = scale[:, None] * pairs.vectors
+    return _map(vectors, vectors, degrees, pairs)
+
+
+def factor_map(
+    F: FloatArray,
+    mix: FloatArray,
+    sample: Sample,
+    m: int,
+    *,
+    solver: Solver,
+    rng: np.random.Generator,
+) -> SpectralMap:
+    """The Gram matrix of a thin dense factor, Fᵀ D⁻¹ F = V Λ Vᵀ, gives coordinates F V Λ^-½."""
+    w = sample.weights
+    degrees = F @ (F.T @ w.astype(F.dtype)).astype(F.dtype)
+    least = 1e-6 * float(np.average(degrees, weights=w))
+    clamped = degrees <= least
+    scaled = F * np.sqrt(w / np.maximum(degrees, least)).astype(F.dtype)[:, None]
+    G = np.zeros((F.shape[1], F.shape[1]))
+    for start, stop in spans(len(F)):
+        G += scaled[start:stop].T @ scaled[start:stop]
+    pairs = leading_eigenpairs((G + G.T) / 2, m, solver=solver, rng=rng)
+    kept = pairs.values > 1e-10 * pairs.values[0]
+    V = pairs.vectors[:, kept] / np.sqrt(pairs.values[kept])
+    trimmed = Eigenpairs(pairs.values[kept], V, pairs.residuals[kept], pairs.solver)
+    return _map(V, F @ V.astype(F.dtype), w, trimmed, int(clamped.sum()))
+
+
+def unit_rows(Y: FloatArray) -> FloatArray:
+    """Rows scaled to length 1 (rows of zeros stay)."""
+    norms = np.linalg.norm(Y, axis=1, keepdims=True)
+    return Y / np.where(norms > 0, norms, 1.0)
+
+
+def _map(
+    vectors: FloatArray,
+    points: FloatArray,
+    weights: FloatArray,
+    pairs: Eigenpairs,
+    n_clamped: int = 0,
+) -> SpectralMap:
+    return SpectralMap(
+        vectors, points, weights, pairs.values, pairs.residuals, pairs.solver, n_clamped
+    )
