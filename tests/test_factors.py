@@ -656,6 +656,20 @@ def test_a_precomputed_kernel_is_as_good_as_rows(sampling):
     assert given.trace_error == pytest.approx(rows.trace_error, rel=1e-6)
 
 
+@pytest.mark.parametrize("sampling", ["uniform", "leverage"])
+@every_seed
+def test_a_precomputed_kernel_in_single_precision(sampling, seed):
+    """Its eigenvalues of rounding size are those of float32, whatever the items' type."""
+    X = cloud(seed)
+    K = RBF(0.01)(X)
+    items = as_sample(Cosine(), np.arange(120.0)[:, None])
+    factor = Nystrom(60, sampling=sampling).fit(
+        GramMatrix(K.astype(np.float32)), items, rng=np.random.default_rng(seed)
+    )
+    assert factor.rank < 40
+    assert np.abs(gram(factor.training_rows) - K).max() < 1e-2
+
+
 @pytest.mark.parametrize("module", ["cholesky", "nystrom", "fourier"])
 def test_examples_in_docstrings(module):
     results = doctest.testmod(importlib.import_module(f"mercer.factors.{module}"))

@@ -339,8 +339,8 @@ def test_features_that_do_not_fit_into_memory():
 
 @every_dtype
 def test_fit_transform_within_little_memory(dtype):
-    X = cloud(0, n=20_000, dtype=dtype)
-    tight = features(max_memory=20_000 * 20 * X.itemsize * 3 // 2 + X.nbytes)
+    X = cloud(0, n=60_000, dtype=dtype)
+    tight = features(max_memory=2_190_000 * X.itemsize)  # F takes 1,200,000
     assert np.abs(tight.fit_transform(X) - features().fit_transform(X)).max() < TOL[X.dtype]
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.cluster import KernelKMeans
+    from mercer.cluster import KernelKMeans, SpectralClustering
     from mercer.data import as_source
     from mercer.decomposition import KernelFeatures
     from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
@@ -36,13 +36,14 @@ __all__ = [
     "Nystrom",
     "Polynomial",
     "RandomFourier",
+    "SpectralClustering",
     "as_source",
     "load",
     "save",
 ]
 
 _HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
-    "mercer.cluster": ("KernelKMeans",),
+    "mercer.cluster": ("KernelKMeans", "SpectralClustering"),
     "mercer.data": ("as_source",),
     "mercer.decomposition": ("KernelFeatures",),
     "mercer.exceptions": ("BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"),

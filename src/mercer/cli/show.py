@@ -55,7 +55,10 @@ def _facts(report: Report) -> Table:
     table.add_row("bandwidth", report.bandwidth)
     table.add_row("approximation", f"{report.approximation}: rank {report.rank}, error {error}")
     table.add_row("cluster sizes", _sizes(report))
-    table.add_row("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps")
+    if report.inertia is not None:
+        table.add_row("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps")
+    if report.eigenvalues:
+        table.add_row("eigenvalues", ", ".join(f"{value:.4f}" for value in report.eigenvalues[:8]))
     for note in report.notes:
         table.add_row("note", note)
     return table

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from mercer.cluster.kernel_kmeans import KernelKMeans
+from mercer.cluster.spectral import SpectralClustering
 
-__all__ = ["KernelKMeans"]
+__all__ = ["KernelKMeans", "SpectralClustering"]

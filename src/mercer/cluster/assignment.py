@@ -29,7 +29,7 @@ from mercer.partitions.kmeans import (
     sums_by_label,
 )
 
-__all__ = ["Assignment", "label_rows", "refine_centers", "tiles_of"]
+__all__ = ["Assignment", "label_rows", "refine_centers", "row_products", "tiles_of"]
 
 FULL_SWEEPS = 5  # over all rows, after a sample has chosen the centres
 SCORE_ROWS = 256  # rows per product with the centres: one shape, so a row's bits are its own
@@ -37,20 +37,30 @@ SCORE_ROWS = 256  # rows per product with the centres: one shape, so a row's bit
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Gives any row its scores for the centres."""
+    """Gives any row its scores for the clusters, f @ A + b; the smallest wins."""
 
     factor: Factor
-    centers: FloatArray  # (k, rank) float64
+    A: FloatArray  # (rank, k) float64
+    b: FloatArray  # (k,)
+
+    @classmethod
+    def of_centers(cls, factor: Factor, centers: FloatArray) -> Assignment:
+        """The nearest centre wins: scores are ‖f - c‖² - ‖f‖²."""
+        return cls(factor, *scores_of_centers(centers))
+
+    @classmethod
+    def of_cones(cls, factor: Factor, vectors: FloatArray, directions: FloatArray) -> Assignment:
+        """The direction of largest inner product with the coordinates f @ vectors wins."""
+        return cls(factor, -vectors @ directions.T, np.zeros(len(directions)))
 
     def scorer(self, dtype: Any) -> Callable[[Rows], tuple[FloatArray, FloatArray]]:
         """Rows in the factor's format → features g and scores, computed in `dtype`."""
-        A, b = scores_of_centers(self.centers)
         features = self.factor.features(dtype)
-        folded, offset = (self.factor.mix @ A).astype(dtype), b.astype(dtype)
+        folded, offset = (self.factor.mix @ self.A).astype(dtype), self.b.astype(dtype)
 
         def scores(rows: Rows) -> tuple[FloatArray, FloatArray]:
             G = features(rows)
-            return G, _row_products(G, folded) + offset
+            return G, row_products(G, folded) + offset
 
         return scores
 
@@ -69,7 +79,7 @@ class Assignment:
 
         def distances(rows: Rows) -> FloatArray:
             G, S = scores(row_format.apply(rows, np.float64))
-            F = _row_products(G, self.factor.mix)
+            F = row_products(G, self.factor.mix)
             return np.maximum(S + np.einsum("ij,ij->i", F, F)[:, None], 0.0)
 
         return distances
@@ -94,13 +104,12 @@ def tiles_of(
 
 
 def label_rows(
-    assignment: Assignment, problem: Problem, *, threads: int
+    decide: Callable[[Rows], IdArray], n_clusters: int, problem: Problem, *, threads: int
 ) -> tuple[IdArray | None, FloatArray]:
     """The label of each row (None where rows are not in memory) and each cluster's weight."""
     source, weights = problem.source, problem.weights
     labels = np.empty(source.n_rows, np.intp) if source.in_memory else None
-    totals = np.zeros(len(assignment.centers))
-    decide = assignment.labels()
+    totals = np.zeros(n_clusters)
     for start, tile in sweep(
         source,
         lambda rows, start: (start, decide(rows)),
@@ -126,7 +135,8 @@ def refine_centers(
     centers, cost, n_sweeps = partition.centers, partition.inertia, 0
     while n_sweeps < min(FULL_SWEEPS, max_iter):
         n_sweeps += 1
-        sums, counts, best = _full_sweep(Assignment(factor, centers), problem, threads=threads)
+        assignment = Assignment.of_centers(factor, centers)
+        sums, counts, best = _full_sweep(assignment, problem, threads=threads)
         means = sums @ factor.mix / np.maximum(counts, np.finfo(float).tiny)[:, None]
         moved = np.where(counts[:, None] > 0, means, centers)
         shift = float(((moved - centers) ** 2).sum())
@@ -160,7 +170,7 @@ def _sweep_tile(
     return [sums, counts, float(w @ best)]
 
 
-def _row_products(G: FloatArray, A: FloatArray) -> FloatArray:
+def row_products(G: FloatArray, A: FloatArray) -> FloatArray:
     """G @ A in pieces of one shape: a float64 row's bits do not depend on its neighbours."""
     out = np.empty((len(G), A.shape[1]), G.dtype)
     for start in range(0, len(G), SCORE_ROWS):

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
-from mercer._memory import Budget
 from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
-from mercer.cluster.assignment import Assignment, label_rows, refine_centers, tiles_of
-from mercer.cluster.problem import Problem, check_features, checked_source, checked_weights, pose
+from mercer.cluster.assignment import Assignment, label_rows, refine_centers
+from mercer.cluster.base import Clusterer
+from mercer.cluster.problem import Problem, checked_weights, demand_factor, pose
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
-from mercer.data.rows import n_bytes
-from mercer.data.source import TILE
 from mercer.factors.base import Approximation, Factor
 from mercer.factors.choice import as_approximation
 from mercer.kernels.given import GramMatrix, Precomputed
@@ -42,7 +33,7 @@ LEAST_EXPLAINED = 0.5  # of the kernel, by k equal clusters that share nothing: 
 LITTLE_EXPLAINED = 0.2  # below this the clusters are not what the user is after
 
 
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """k-means in the feature space of a kernel, for data of any size.
 
     The kernel matrix is replaced by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F: kernel
@@ -155,7 +146,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 least_rows=self.n_clusters,
             )
             k = self._feasible_clusters(problem, record)
-            _demand_factor(approximation, problem)
+            demand_factor(approximation, problem)
             with record.stage("factor"):
                 factor = approximation.fit(problem.kernel, problem.sample, rng=rng, threads=threads)
             with record.stage("centres"):
@@ -167,35 +158,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                         factor, problem, partition, max_iter=self.max_iter, threads=threads
                     )
             with record.stage("labels"):
-                labels, weights = label_rows(
-                    Assignment(factor, partition.centers), problem, threads=threads
-                )
+                decide = Assignment.of_centers(factor, partition.centers).labels()
+                labels, weights = label_rows(decide, k, problem, threads=threads)
         return self._remember(problem, approximation, factor, partition, labels, weights, record)
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
-        """`fit`, then the label of each row."""
-        fitted = self.fit(X, sample_weight=sample_weight)
-        return fitted.labels_ if "labels_" in vars(fitted) else fitted.predict(X)
-
-    def predict(self, X: Any, *, out: Any = None) -> Any:
-        """The cluster of each row, seen or new.
-
-        out : a path (``.npy``, ``.parquet`` or ``.csv``) to write the labels to as they come, in
-            the order of the rows; then the path is returned instead of the labels.
-        """
-        tiles, n_rows = self._work(X, Assignment.labels, stage="predict")
-        if out is not None:
-            from mercer.io.labels import write_labels
-
-            return write_labels(out, tiles, n_rows)
-        labels = np.empty(n_rows, np.intp)
-        for start, tile in tiles:
-            labels[start : start + len(tile)] = tile
-        return labels
 
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre in the factor's space: (n, k)."""
-        tiles, n_rows = self._work(X, Assignment.squared_distances, stage="transform")
+        tiles, n_rows = self._work(X, self._distances, stage="transform")
         distances = np.empty((n_rows, len(self.cluster_centers_)), as_source(X).dtype)
         for start, tile in tiles:
             distances[start : start + len(tile)] = np.sqrt(tile)
@@ -203,19 +172,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the inertia of these rows: -Σ w min‖f - c‖²."""
-        tiles, n_rows = self._work(X, Assignment.squared_distances, stage="score")
+        tiles, n_rows = self._work(X, self._distances, stage="score")
         weights = checked_weights(sample_weight, n_rows)
         total = 0.0
         for start, tile in tiles:
             w = np.ones(len(tile)) if weights is None else weights[start : start + len(tile)]
             total += float(w @ tile.min(axis=1))
         return -total
-
-    def save(self, path: Any) -> None:
-        """Write the model to one file; `mercer.load` reads it."""
-        from mercer.io.model import save
-
-        save(self, path)
 
     def _choose_centers(
         self, factor: Factor, problem: Problem, k: int, *, rng: np.random.Generator, threads: int
@@ -245,27 +208,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             )
         return min(self.n_clusters, n_distinct)
 
-    def _work(self, X: Any, verb: Any, *, stage: str) -> tuple[Iterator[tuple[int, Any]], int]:
-        """A pass of an Assignment's verb over rows that are checked on the way."""
-        check_is_fitted(self)
-        source = checked_source(X)
-        check_features(self, source)
-        bytes_per_row = source.n_features * source.dtype.itemsize
-        block_rows = Budget.of(self.max_memory).block_rows(bytes_per_row, TILE)
-        assignment = Assignment(self.factor_, self.cluster_centers_)
+    def _labeller(self) -> Any:
+        return self._assignment().labels()
 
-        def tiles() -> Iterator[tuple[int, Any]]:
-            with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-                yield from tiles_of(
-                    source,
-                    verb(assignment),
-                    kernel=self.kernel_,
-                    block_rows=block_rows,
-                    threads=n_threads(self.n_jobs),
-                    stage=stage,
-                )
+    def _distances(self) -> Any:
+        return self._assignment().squared_distances()
 
-        return tiles(), source.n_rows
+    def _assignment(self) -> Assignment:
+        return Assignment.of_centers(self.factor_, self.cluster_centers_)
 
     def _remember(
         self,
@@ -326,30 +276,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             n_full_sweeps=partition.n_full_sweeps,
         )
         record.raise_warnings(stacklevel=3)
-        for stale in ("labels_", "feature_names_in_"):
-            self.__dict__.pop(stale, None)
-        self.__dict__.update(fitted)
-        return self
+        return self._install(fitted)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "labels_" and "cluster_centers_" in vars(self):
-            raise AttributeError(
-                "labels_ is kept only for rows in memory, and this model was fitted on a file or "
-                "stream, or was loaded: use predict(X), or predict(X, out='labels.npy')"
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "cluster_centers_" in vars(self)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -369,16 +303,3 @@ def _explained_share(partition: Partition, problem: Problem) -> float:
     if rows is not None:
         total = rows if weights is None else weights.sum()
     return float(1.0 - partition.inertia / max(total * partition.mean_norm, np.finfo(float).tiny))
-
-
-def _demand_factor(approximation: Any, problem: Problem) -> None:
-    """Refuse a factor that cannot fit, and say which rank would."""
-    n, dtype = len(problem.sample), problem.sample.format.dtype
-    needed = approximation.memory(n, problem.source.n_features, dtype.itemsize)
-    held = n_bytes(problem.sample.rows)
-    rank = max((problem.budget.n_bytes - held) // (n * dtype.itemsize + 1), 0)
-    problem.budget.demand(
-        needed + held,
-        what=f"{approximation!r} on {n:,} rows",
-        advice=f"raise max_memory, or lower the rank to about {int(0.8 * rank)}",
-    )

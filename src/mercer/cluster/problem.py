@@ -33,6 +33,7 @@ __all__ = [
     "check_values",
     "checked_source",
     "checked_weights",
+    "demand_factor",
     "fit_factor",
     "pose",
 ]
@@ -61,16 +62,19 @@ def pose(
     *,
     rng: np.random.Generator,
     record: Recorder,
+    kernel: Kernel | None = None,
     least_mean: float = 0.0,
     least_rows: int = 1,
+    is_used: bool = True,
 ) -> Problem:
     """Check X and the weights, choose the rows that choose, resolve the kernel.
 
     `least_mean`: the mean similarity that an automatic bandwidth must reach (see Kernel.resolve).
-    `least_rows`: as many rows as clusters are asked for.
+    `least_rows`: as many rows as clusters are asked for. `kernel`: instead of the estimator's.
+    `is_used`: whether the kernel will be evaluated, or only tells how rows are to be formatted.
     """
     budget = Budget.of(estimator.max_memory)
-    kernel = as_kernel(estimator.kernel, estimator.gamma)
+    kernel = as_kernel(estimator.kernel, estimator.gamma) if kernel is None else kernel
     for part in kernel.parts():
         part.check_parameters()
     with record.stage("check"):
@@ -88,9 +92,10 @@ def pose(
             sample = _sample(source, weights, kernel, summary, rng=rng)
     with record.stage("kernel"):
         bandwidth = _bandwidth_words(kernel, least_mean)
-        kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
-        for text in probe_kernel(kernel, sample.rows):
-            record.warn(text)
+        if is_used:
+            kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
+            for text in probe_kernel(kernel, sample.rows):
+                record.warn(text)
     return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows)
 
 
@@ -284,3 +289,16 @@ def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
     gammas = [getattr(part, "gamma", None) for part in kernel.parts()]
     words = [rules.get(g, str(g)) if isinstance(g, str) else "gamma as given" for g in gammas if g]
     return ", ".join(dict.fromkeys(words)) or "no bandwidth"
+
+
+def demand_factor(approximation: Any, problem: Problem) -> None:
+    """Refuse a factor that cannot fit, and say which rank would."""
+    n, dtype = len(problem.sample), problem.sample.format.dtype
+    needed = approximation.memory(n, problem.source.n_features, dtype.itemsize)
+    held = n_bytes(problem.sample.rows)
+    rank = max((problem.budget.n_bytes - held) // (n * dtype.itemsize + 1), 0)
+    problem.budget.demand(
+        needed + held,
+        what=f"{approximation!r} on {n:,} rows",
+        advice=f"raise max_memory, or lower the rank to about {int(0.8 * rank)}",
+    )

@@ -55,7 +55,6 @@ def landmark_map(
 
 def factor_map(
     F: FloatArray,
-    mix: FloatArray,
     sample: Sample,
     m: int,
     *,

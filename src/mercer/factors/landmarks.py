@@ -28,7 +28,7 @@ __all__ = ["LandmarkGraph", "Landmarks"]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
 
-FEW_ROWS = 2000  # below, every row is a landmark: an exact nearest-neighbour graph
+FEW_ROWS = 1000  # below, every row is a landmark: an exact nearest-neighbour graph
 MOST_LANDMARKS = 1000  # by rank="auto"
 WIDE = 64  # more features than this are reduced first
 KEPT_VARIANCE = 0.9
@@ -37,6 +37,7 @@ ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
 GRID_CELLS = 60_000
+GRID_NEIGHBORS = 16  # the cells' lists answer for so many
 EXACT_NEIGHBORS = 10  # per row where every row is a landmark
 
 
@@ -54,11 +55,14 @@ class Landmarks(BaseEstimator):
 
     Parameters
     ----------
-    rank : number of landmarks; "auto" is min(1000, n/10), at least 10 per cluster asked for, and
-        all rows below 2,000.
+    rank : number of landmarks; "auto" is n/4 up to 500, then n/10 up to 1,000, at least 10 per
+        cluster asked for, and every row below 1,000 rows (means of a few rows are less noisy than
+        rows: 250 of them separate 1,000 points on spirals more reliably than all 1,000 do).
     n_neighbors : landmarks per row; None is 5 (10 where every row is a landmark).
     weights : "gaussian", or "rank" for 1, 1/2, 1/3 …, which no outlier can bend.
     sweeps : of Lloyd's algorithm over the landmarks.
+
+    Cells of a grid answer for m = n_neighbors up to 16; more neighbours are found by products.
     """
 
     def __init__(
@@ -94,7 +98,10 @@ class Landmarks(BaseEstimator):
             m = self.n_neighbors or (EXACT_NEIGHBORS if len(L) == len(Z) else 5)
             m = min(m, len(L))
             search = make_search(L, Z)
-            dist = _nearest_all(Z, search, m)[1]
+            idx, dist = _nearest_all(Z, search, m)
+            used = np.unique(idx)
+            if len(used) < len(L):  # landmarks that no row is near tell nothing
+                search = make_search(L[used], Z)
             gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
         return LandmarkGraph(sample.format, projection, search, m, gamma, self.weights)
 
@@ -104,8 +111,8 @@ class Landmarks(BaseEstimator):
 
     def _rank(self, n_rows: int, n_clusters: int) -> int:
         if self.rank == "auto":
-            rank = n_rows if n_rows < FEW_ROWS else min(MOST_LANDMARKS, n_rows // 10)
-            rank = max(rank, 10 * n_clusters)
+            rank = min(MOST_LANDMARKS, max(n_rows // 10, min(n_rows // 4, MOST_LANDMARKS // 2)))
+            rank = n_rows if n_rows < FEW_ROWS else max(rank, 10 * n_clusters)
         else:
             rank = int(self.rank)
         return min(rank, n_rows)
@@ -137,7 +144,7 @@ class Search:
     def nearest(self, Z: FloatArray, m: int) -> tuple[IdArray, FloatArray]:
         """Numbers and squared distances of the m nearest landmarks, nearest first."""
         L, idx, dist = self.landmarks, np.empty((len(Z), m), np.intp), np.empty((len(Z), m))
-        if self.grid is not None:
+        if self.grid is not None and m <= GRID_NEIGHBORS:
             _jit.nearest_by_grid(Z, L, *self.grid, idx, dist)
             return idx, dist
         single = L.astype(np.float32)
@@ -203,7 +210,7 @@ def make_search(L: FloatArray, Z: FloatArray) -> Search:
     few = np.array([coarse] * d + [1] * (3 - d))
     many = np.array([coarse * ratio] * d + [1] * (3 - d))
     none = np.zeros(1, np.int64), np.zeros(1, np.int32)
-    m = min(max(EXACT_NEIGHBORS, 16), len(L))
+    m = min(GRID_NEIGHBORS, len(L))
     ptr, items = _jit.cell_candidates(low, step * ratio, few, L, m, *none, 0, few)
     ptr, items = _jit.cell_candidates(low, step, many, L, m, ptr, items, ratio, few)
     return Search(L, (low, step, many, ptr, items))

@@ -17,7 +17,7 @@ from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, spans
 from mercer.factors.base import PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.given import GramMatrix
 from mercer.partitions.kmeans import lloyd
 
@@ -51,7 +51,8 @@ class Nystrom(BaseEstimator):
         256 "leverage" leaves 0.5 to 1.0 and "kmeans" 0.3 to 0.8 of the trace it leaves.
     cutoff : eigenvalues of K[B, B] below this part of the largest are left out, with their
         columns of F: dividing by their root would blow up rounding errors. None is the machine
-        epsilon of float32 rows, and the number of pivots times that of float64 rows.
+        epsilon of the rows' type, or 4√pivots times that of K[B, B] (float64 but for a
+        precomputed float32 matrix) if this is more.
 
     Examples
     --------
@@ -83,7 +84,8 @@ class Nystrom(BaseEstimator):
         sample = as_sample(kernel, X)
         with single_threaded_blas():
             pivots, ids = self._choose_pivots(kernel, sample, rng=rng, threads=threads)
-            mix = _whitening(kernel.matrix(pivots, pivots), self._cutoff(len(ids), sample))
+            K = kernel.matrix(pivots, pivots)
+            mix = _whitening(K.astype(np.float64), self._cutoff(K, sample))
             F, error = _project(kernel, sample, pivots, mix, threads=threads)
         return PivotFactor(
             kernel, sample.format, pivots, ids, mix, trace_error=error, training_rows=F
@@ -112,10 +114,10 @@ class Nystrom(BaseEstimator):
             chosen = _draw_by_leverage(kernel, sample, size, rng=rng, threads=threads)
         return cast(take(sample.rows, chosen), np.float64), sample.ids[chosen]
 
-    def _cutoff(self, n_pivots: int, sample: Sample) -> float:
+    def _cutoff(self, K: FloatArray, sample: Sample) -> float:
         if self.cutoff is not None:
             return self.cutoff
-        rounding = n_pivots * np.finfo(np.float64).eps  # of the eigenvalues themselves
+        rounding = 4 * np.sqrt(len(K)) * np.finfo(K.dtype).eps  # of the eigenvalues themselves
         return float(max(rounding, np.finfo(sample.format.dtype).eps))
 
     def _check(self) -> None:
@@ -186,7 +188,7 @@ def _centers(
                 "use sampling='leverage' or 'uniform', or IncompleteCholesky"
             )
     if size == len(sample):
-        return cast(X, np.float64)
+        return np.array(X, np.float64)
     few = _few_seen_rows(kernel, sample, max(KMEANS_ROWS, 20 * size), rng=rng)
     start = IncompleteCholesky(size).fit(kernel, few, rng=rng, threads=threads).pivots
     norms = np.einsum("ij,ij->i", few.rows, few.rows, dtype=np.float64)
@@ -211,7 +213,7 @@ def _few_seen_rows(
     rows = sample.rows[few]
     seen = np.zeros(rows.shape[1], bool)
     for simple in kernel.parts():
-        seen[slice(None) if simple.columns is None else simple.columns] = True
+        seen[column_index(simple.columns, len(seen))] = True
     rows[:, ~seen] = 0
     return Sample(rows, sample.weights[few], sample.ids[few], sample.format)
 
@@ -262,9 +264,11 @@ def _ridge_scores(
     X, weights = sample.rows, sample.weights / sample.weights.max()
     pivots = cast(take(X, chosen), np.float64)
     scale = np.sqrt(weights[chosen] / chances)
-    M = scale[:, None] * kernel.matrix(pivots, pivots) * scale  # SᵀK̃S
+    K = kernel.matrix(pivots, pivots)
+    M = scale[:, None] * K * scale  # SᵀK̃S
     values = np.maximum(np.linalg.eigvalsh(M), 0.0)
-    rounding = np.finfo(X.dtype).eps * values.sum() + np.finfo(np.float64).tiny
+    eps = max(np.finfo(K.dtype).eps, np.finfo(X.dtype).eps)
+    rounding = eps * values.sum() + np.finfo(np.float64).tiny
     ridge = max(values[:-n_directions].sum() / n_directions, len(M) * rounding)
     L = np.linalg.cholesky(M + ridge * np.eye(len(M)))
     Q = scale[:, None] * solve_triangular(L, np.eye(len(M)), lower=True).T

@@ -43,13 +43,16 @@ class Report:
     rank: int
     trace_error: float | None
     cluster_weights: tuple[float, ...]
-    inertia: float
-    n_iter: int
     stages: tuple[Stage, ...]
+    inertia: float | None = None
+    n_iter: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     explained: float | None = None  # share of Σ‖f‖² that the centres explain
     n_full_sweeps: int = 0  # over all rows, where a sample chose the centres
+    eigenvalues: tuple[float, ...] = ()
+    residuals: tuple[float, ...] = ()  # ‖A v - λ v‖ of each
+    solver: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,7 +63,8 @@ class Report:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Report:
         """The report a model file holds."""
-        lists = {name: tuple(values[name]) for name in ("cluster_weights", "notes", "warnings")}
+        names = ("cluster_weights", "notes", "warnings", "eigenvalues", "residuals")
+        lists = {name: tuple(values.get(name, ())) for name in names}
         stages = tuple(Stage(**stage) for stage in values["stages"])
         return cls(**{**values, **lists, "stages": stages})
 
@@ -73,10 +77,14 @@ class Report:
             f"  kernel         {self.kernel}; {self.bandwidth}",
             f"  approximation  {self.approximation}: rank {self.rank}, error {error}",
             f"  clusters       {len(self.cluster_weights)} of weight {sizes}{more}",
-            f"  inertia        {self.inertia:.6g} after {self.n_iter} sweeps",
         ]
+        if self.inertia is not None:
+            lines.append(f"  inertia        {self.inertia:.6g} after {self.n_iter} sweeps")
         if self.explained is not None:
             lines[-1] += f"; the centres explain {100 * self.explained:.0f} % of the kernel"
+        if self.eigenvalues:
+            values = ", ".join(f"{value:.4f}" for value in self.eigenvalues[:8])
+            lines.append(f"  eigenvalues    {values}{', …' if len(self.eigenvalues) > 8 else ''}")
         lines += [
             f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
             f"peak {human_bytes(stage.peak_memory)})"

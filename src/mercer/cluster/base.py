@@ -1,0 +1,104 @@
+"""What all clusterers share: labels of any rows, files in and out, fitted state at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._memory import Budget
+from mercer._progress import LineWriter, listening
+from mercer._threads import n_threads, single_threaded_blas
+from mercer._types import IdArray
+from mercer.cluster.assignment import tiles_of
+from mercer.cluster.problem import check_features, checked_source
+from mercer.data.source import TILE
+
+__all__ = ["Clusterer"]
+
+
+class Clusterer(ClusterMixin, BaseEstimator):
+    """A clusterer whose fitted state can label any row by itself.
+
+    Subclasses give `fit` and `_labeller`: a function of raw rows that returns their labels.
+    """
+
+    def _labeller(self) -> Callable[[Any], IdArray]:
+        raise NotImplementedError
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
+        """`fit`, then the label of each row."""
+        fitted = self.fit(X, sample_weight=sample_weight)
+        return fitted.labels_ if "labels_" in vars(fitted) else fitted.predict(X)
+
+    def predict(self, X: Any, *, out: Any = None) -> Any:
+        """The cluster of each row, seen or new.
+
+        out : a path (``.npy``, ``.parquet`` or ``.csv``) to write the labels to as they come, in
+            the order of the rows; then the path is returned instead of the labels.
+        """
+        tiles, n_rows = self._work(X, self._labeller, stage="predict")
+        if out is not None:
+            from mercer.io.labels import write_labels
+
+            return write_labels(out, tiles, n_rows)
+        labels = np.empty(n_rows, np.intp)
+        for start, tile in tiles:
+            labels[start : start + len(tile)] = tile
+        return labels
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file; `mercer.load` reads it."""
+        from mercer.io.model import save
+
+        save(self, path)
+
+    def _work(
+        self, X: Any, make_function: Callable[[], Any], *, stage: str
+    ) -> tuple[Iterator[tuple[int, Any]], int]:
+        """(first row, result) of a function over tiles of rows, which are checked on the way."""
+        check_is_fitted(self)
+        source = checked_source(X)
+        check_features(self, source)
+        bytes_per_row = source.n_features * source.dtype.itemsize
+        block_rows = Budget.of(self.max_memory).block_rows(bytes_per_row, TILE)
+
+        def tiles() -> Iterator[tuple[int, Any]]:
+            with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+                yield from tiles_of(
+                    source,
+                    make_function(),
+                    kernel=self.kernel_,
+                    block_rows=block_rows,
+                    threads=n_threads(self.n_jobs),
+                    stage=stage,
+                )
+
+        return tiles(), source.n_rows
+
+    def _install(self, fitted: dict[str, Any]) -> Any:
+        """All fitted state, at once and last; what an earlier fit left goes."""
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            del self.__dict__[name]
+        self.__dict__.update(fitted)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "labels_" and self.__sklearn_is_fitted__():
+            raise AttributeError(
+                "labels_ is kept only for rows in memory, and this model was fitted on a file or "
+                "stream, or was loaded: use predict(X), or predict(X, out='labels.npy')"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "n_features_in_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags

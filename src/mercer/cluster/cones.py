@@ -1,0 +1,121 @@
+"""Labels and coordinates of any rows, where clusters are cones of spectral coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mercer._lazy import LazyModule
+from mercer._types import FloatArray, IdArray
+from mercer.cluster.assignment import Assignment, row_products
+from mercer.data.rows import Rows
+from mercer.embeddings.spectral import unit_rows
+from mercer.factors.base import Factor
+from mercer.factors.landmarks import LandmarkGraph
+from mercer.partitions.ensemble import Consensus
+
+__all__ = ["EnsembleLabels", "FactorLabels", "LandmarkLabels"]
+
+_jit = LazyModule("mercer.factors._landmark_jit")
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkLabels:
+    """A row's coordinates are the weighted mean of its landmarks'; its cluster, their cone."""
+
+    graph: LandmarkGraph
+    vectors: FloatArray  # (p, m)
+    directions: FloatArray  # (k, m)
+
+    def reordered(self, order: IdArray) -> LandmarkLabels:
+        return replace(self, directions=self.directions[order])
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        scores = np.ascontiguousarray(self.vectors @ self.directions.T)
+        own = scores.argmax(axis=1)
+
+        def decide(rows: Rows) -> IdArray:
+            idx, weights = self.graph.edges(self.graph.format.apply(rows, np.float64))
+            labels = np.empty(len(idx), np.intp)
+            _jit.cone_labels(idx, weights, scores, own, labels)
+            return labels
+
+        return decide
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+
+        def embed(rows: Rows) -> FloatArray:
+            idx, weights = self.graph.edges(self.graph.format.apply(rows, np.float64))
+            out = np.empty((len(idx), self.vectors.shape[1]))
+            _jit.mean_vectors(idx, weights, self.vectors, out)
+            return unit_rows(out)
+
+        return embed
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleLabels:
+    """The same for a consensus of many partitions of the landmarks."""
+
+    graph: LandmarkGraph
+    consensus: Consensus
+
+    @property
+    def directions(self) -> FloatArray:
+        return self.consensus.directions
+
+    def reordered(self, order: IdArray) -> EnsembleLabels:
+        directions = self.consensus.directions[order]
+        return replace(self, consensus=replace(self.consensus, directions=directions))
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        embed = self.coordinates()
+        return lambda rows: _largest(embed(rows), self.consensus.directions)
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+
+        def embed(rows: Rows) -> FloatArray:
+            edges = self.graph.edges(self.graph.format.apply(rows, np.float64))
+            return unit_rows(self.consensus.coordinates(*edges))
+
+        return embed
+
+
+@dataclass(frozen=True, slots=True)
+class FactorLabels:
+    """The same for a dense factor: coordinates f @ vectors."""
+
+    factor: Factor
+    vectors: FloatArray  # (rank, m)
+    directions: FloatArray  # (k, m)
+
+    def reordered(self, order: IdArray) -> FactorLabels:
+        return replace(self, directions=self.directions[order])
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        return Assignment.of_cones(self.factor, self.vectors, self.directions).labels()
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+        features, row_format = self.factor.features(np.float64), self.factor.format
+        folded = self.factor.mix @ self.vectors
+
+        def embed(rows: Rows) -> FloatArray:
+            return unit_rows(row_products(features(row_format.apply(rows, np.float64)), folded))
+
+        return embed
+
+
+def _largest(U: FloatArray, directions: FloatArray) -> IdArray:
+    """argmax of U @ directionsᵀ, summed in one order for every row."""
+    scores = np.zeros((len(U), len(directions)))
+    for j in range(U.shape[1]):
+        scores += U[:, j, None] * directions[None, :, j]
+    return scores.argmax(axis=1)

@@ -1,0 +1,368 @@
+"""Spectral clustering for data of any size: landmark graphs, their ensembles, any factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mercer._progress import LineWriter, listening
+from mercer._random import as_generator
+from mercer._threads import n_threads, single_threaded_blas
+from mercer._types import FloatArray, IdArray, RandomState
+from mercer.cluster.assignment import label_rows
+from mercer.cluster.base import Clusterer
+from mercer.cluster.cones import EnsembleLabels, FactorLabels, LandmarkLabels
+from mercer.cluster.problem import Problem, demand_factor, pose
+from mercer.embeddings.spectral import SpectralMap, factor_map, landmark_map, unit_rows
+from mercer.factors.choice import as_approximation
+from mercer.factors.landmarks import LandmarkGraph, Landmarks
+from mercer.kernels.choice import as_kernel
+from mercer.kernels.exponential import RBF
+from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.partitions.cones import cone_directions
+from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
+from mercer.partitions.numbering import numbering
+from mercer.report import Recorder, Report
+from mercer.selection.gaps import CLEAR, gap_warnings, ranked_gaps
+
+__all__ = ["SpectralClustering"]
+
+ENSEMBLE_RANK = 2000  # landmarks of an ensemble, by rank="auto"
+MOST_CLUSTERS = 15  # that n_clusters="auto" looks at
+NAMED_RANK = 256  # of a dense approximation, by rank="auto"
+
+
+class SpectralClustering(Clusterer):
+    """Clusters of any shape, by the leading eigenvectors of a graph between rows.
+
+    By default rows are tied to their nearest landmarks and the eigenproblem is solved on the
+    landmarks alone (LSC, U-SPEC): 10⁷ rows in the plane take seconds, and a new row's label costs
+    what finding its landmarks costs. `ensemble=20` joins many partitions of the same graph: slower
+    by a factor of two or so, better where clusters are many or vague. Other approximations take
+    any kernel: W ≈ F Fᵀ, eigenvectors of Fᵀ D⁻¹ F.
+
+    Up to 100,000 distinct rows all take part; beyond, a seeded sample makes the graph and one pass
+    labels every row. Labels are the same for any block size and number of threads.
+
+    Parameters
+    ----------
+    n_clusters : number of clusters; "auto" takes the largest relative gap of the spectrum, keeps
+        the ranking in `n_clusters_ranking_` and warns where it is not clear.
+    kernel : None is the approximation's own (landmarks: a Gaussian that scales itself, else RBF);
+        or a name, an object, a function; "precomputed" for an affinity matrix.
+    gamma : bandwidth of a kernel given by name.
+    approximation : "landmarks", "cholesky", "nystrom", "fourier", "exact", or an object.
+    rank : landmarks, pivots or features; "auto" lets the approximation decide.
+    ensemble : number of base partitions (landmarks only); None for a single one.
+    assign_labels : "kmeans" or "cluster_qr" on the eigenvectors.
+    eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme".
+    n_init : starts of k-means (on landmarks: cheap).
+    max_memory, n_jobs, verbose, random_state : as in `KernelKMeans`.
+
+    Attributes
+    ----------
+    labels_ : (n,) cluster of each row, numbered by decreasing weight (rows in memory only).
+    cluster_weights_ : (k,) total weight of each cluster.
+    eigenvalues_ : of the normalised graph, largest first; the top one is 1.
+    n_clusters_ : how many clusters there are.
+    n_clusters_ranking_ : (k, relative gap) pairs, best first.
+    factor_, kernel_, report_ : the graph or factor, the kernel, the story of the fit.
+
+    Examples
+    --------
+    >>> from mercer import SpectralClustering
+    >>> from mercer.datasets import rings
+    >>> X, y = rings(3000, random_state=0)
+    >>> model = SpectralClustering(n_clusters=3, random_state=0).fit(X)
+    >>> model.predict([[1.0, 0.0]]) == model.predict([[-1.0, 0.0]])
+    array([ True])
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "kernel": "no_validation",
+        "gamma": "no_validation",
+        "approximation": "no_validation",
+        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "ensemble": [None, Interval(Integral, 2, None, closed="left")],
+        "assign_labels": [StrOptions({"kmeans", "cluster_qr"})],
+        "eigen_solver": [StrOptions({"auto", "dense", "arpack", "lobpcg", "primme"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_memory": "no_validation",
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose", Interval(Real, 0, None, closed="left")],
+        "random_state": "no_validation",
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | str = 8,
+        *,
+        kernel: Any = None,
+        gamma: Any = "auto",
+        approximation: Any = "landmarks",
+        rank: int | str = "auto",
+        ensemble: int | None = None,
+        assign_labels: str = "kmeans",
+        eigen_solver: str = "auto",
+        n_init: int = 10,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.approximation = approximation
+        self.rank = rank
+        self.ensemble = ensemble
+        self.assign_labels = assign_labels
+        self.eigen_solver = eigen_solver
+        self.n_init = n_init
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralClustering:
+        """Cluster the rows of X (anything `mercer.as_source` takes)."""
+        self._validate_params()
+        rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
+        approximation, kernel = self._parts()
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            problem = pose(
+                self,
+                X,
+                sample_weight,
+                rng=rng,
+                record=record,
+                kernel=kernel,
+                least_rows=1 if self.n_clusters == "auto" else int(self.n_clusters),
+                is_used=self.kernel is not None or not isinstance(approximation, Landmarks),
+            )
+            most = self._most_clusters(problem, record)
+            with record.stage("factor"):
+                factor = self._factor(approximation, problem, most, rng=rng, threads=threads)
+            with record.stage("eigenvectors"):
+                found = self._spectral_map(factor, problem, most, rng=rng)
+            ranking = ranked_gaps(found.values, MOST_CLUSTERS)
+            k = self._settled_clusters(most, ranking, found, record)
+            with record.stage("clusters"):
+                labels_by = self._partition(_for_new_rows(factor), found, problem, k, rng=rng)
+            with record.stage("labels"):
+                labels, weights = label_rows(labels_by.labels(), k, problem, threads=threads)
+        gap_warnings(found.values, found.residuals, k, record)
+        found_here = Found(factor, found, labels_by, labels, weights, ranking)
+        return self._remember(found_here, problem, approximation, record)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Unit coordinates of each row by the leading eigenvectors (or the consensus): (n, m)."""
+        tiles, _ = self._work(X, lambda: self._labels_by().coordinates(), stage="transform")
+        return np.concatenate([tile for _, tile in tiles])
+
+    def memberships(self, X: Any) -> FloatArray:
+        """How much each row belongs to each cluster: ∝ 1 / (1 - cosine to its direction)."""
+        distances = 1.0 - self.transform(X) @ self._labels_by().directions.T
+        closeness = 1.0 / np.maximum(distances, 1e-12)
+        shares: FloatArray = closeness / closeness.sum(axis=1, keepdims=True)
+        return shares
+
+    def _parts(self) -> tuple[Any, Any]:
+        """The approximation and the kernel, in agreement with each other."""
+        by_name = isinstance(self.approximation, str)
+        if by_name and self.approximation == "landmarks":
+            approximation: Any = Landmarks(self._landmark_rank())
+        elif by_name and self.rank == "auto":
+            named: Any = self.approximation
+            approximation = as_approximation(named, NAMED_RANK, default_rank=NAMED_RANK)
+        else:
+            rank: Any = self.rank
+            default: Any = "auto" if rank == "auto" or not by_name else NAMED_RANK
+            approximation = as_approximation(self.approximation, rank, default_rank=default)
+        if isinstance(approximation, Landmarks) and self.kernel == "precomputed":
+            raise ValueError(
+                "a landmark graph needs rows, but kernel='precomputed' brings a matrix; use "
+                "approximation='exact' or 'cholesky' with it"
+            )
+        if not isinstance(approximation, Landmarks) and self.ensemble is not None:
+            raise ValueError(
+                "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
+            )
+        kernel = as_kernel("rbf" if self.kernel is None else self.kernel, self.gamma)
+        return approximation, kernel
+
+    def _landmark_rank(self) -> int | str:
+        return ENSEMBLE_RANK if self.ensemble is not None and self.rank == "auto" else self.rank
+
+    def _most_clusters(self, problem: Problem, record: Recorder) -> int:
+        """Clusters asked for (with "auto": looked at), as far as there are distinct rows."""
+        n_distinct = len(problem.sample)
+        if self.n_clusters == "auto":
+            return min(MOST_CLUSTERS, max(n_distinct - 1, 1))
+        asked = int(self.n_clusters)
+        if asked == 1:
+            record.warn("n_clusters=1 puts every row into one cluster")
+        if n_distinct < asked:
+            record.warn(
+                f"X has {n_distinct} distinct rows (of positive weight) for n_clusters={asked}; "
+                f"{n_distinct} clusters were made"
+            )
+        return min(asked, n_distinct)
+
+    def _factor(
+        self,
+        approximation: Any,
+        problem: Problem,
+        most: int,
+        *,
+        rng: np.random.Generator,
+        threads: int,
+    ) -> Any:
+        demand_factor(approximation, problem)
+        if isinstance(approximation, Landmarks):
+            kernel = None if self.kernel is None else problem.kernel
+            return approximation.fit(
+                kernel, problem.sample, rng=rng, threads=threads, n_clusters=most
+            )
+        return approximation.fit(problem.kernel, problem.sample, rng=rng, threads=threads)
+
+    def _spectral_map(
+        self, factor: Any, problem: Problem, most: int, *, rng: np.random.Generator
+    ) -> SpectralMap:
+        """As many eigenvectors as clusters, one more for the gap, three times for an ensemble."""
+        n_vectors = most + 1 if self.ensemble is None else WIDEST * most + 1
+        solver: Any = self.eigen_solver
+        if isinstance(factor, LandmarkGraph):
+            return landmark_map(factor, problem.sample, n_vectors, solver=solver, rng=rng)
+        return factor_map(factor.training_rows, problem.sample, n_vectors, solver=solver, rng=rng)
+
+    def _settled_clusters(
+        self, most: int, ranking: list[tuple[int, float]], found: SpectralMap, record: Recorder
+    ) -> int:
+        if self.n_clusters != "auto":
+            return most
+        if not ranking:
+            return 1
+        best, gap = ranking[0]
+        record.note(f"n_clusters={best} by the largest relative gap of the spectrum ({gap:.2f})")
+        others = [pair for pair in ranking[1:] if pair[1] > 0.7 * gap]
+        if gap < CLEAR or others:
+            words = ", ".join(f"{k} ({g:.2f})" for k, g in ranking[:4])
+            record.warn(
+                f"the number of clusters is not clear: relative gaps are {words}; "
+                "look at n_clusters_ranking_ and choose n_clusters yourself"
+            )
+        return best
+
+    def _partition(
+        self, factor: Any, found: SpectralMap, problem: Problem, k: int, *, rng: np.random.Generator
+    ) -> Any:
+        """Cones around directions of the eigenvector coordinates, or of a consensus of many."""
+        if self.ensemble is not None and k > 1:
+            bases = make_bases(found, k, self.ensemble, rng=rng)
+            consensus = make_consensus(
+                bases, factor, problem.sample, k, n_init=self.n_init, rng=rng
+            )
+            return EnsembleLabels(factor, consensus)
+        m = min(k, found.vectors.shape[1])
+        directions = cone_directions(
+            unit_rows(found.points[:, :m]),
+            found.point_weights,
+            k,
+            assign_labels=self.assign_labels,  # type: ignore[arg-type]
+            n_init=self.n_init,
+            rng=rng,
+        )
+        vectors = np.ascontiguousarray(found.vectors[:, :m])
+        if isinstance(factor, LandmarkGraph):
+            return LandmarkLabels(factor, vectors, directions)
+        return FactorLabels(factor, vectors, directions)
+
+    def _labels_by(self) -> Any:
+        if self.consensus_ is not None:
+            return EnsembleLabels(self.factor_, self.consensus_)
+        kind = LandmarkLabels if isinstance(self.factor_, LandmarkGraph) else FactorLabels
+        return kind(self.factor_, self.vectors_, self.directions_)
+
+    def _labeller(self) -> Any:
+        return self._labels_by().labels()
+
+    def _remember(
+        self, found: Found, problem: Problem, approximation: Any, record: Recorder
+    ) -> SpectralClustering:
+        """All fitted state, at once and last."""
+        source, weights = problem.source, found.weights
+        order = numbering(weights, found.labels_by.directions)
+        ordered = found.labels_by.reordered(order)
+        factor: Any = ordered.factor if isinstance(ordered, FactorLabels) else ordered.graph
+        is_ensemble = isinstance(ordered, EnsembleLabels)
+        kernel = factor.kernel if isinstance(ordered, FactorLabels) else RBF(factor.gamma)
+        fitted: dict[str, Any] = {
+            "n_features_in_": source.n_features,
+            "kernel_": kernel,
+            "factor_": factor,
+            "eigenvalues_": found.map.values,
+            "consensus_": ordered.consensus if is_ensemble else None,
+            "vectors_": None if is_ensemble else ordered.vectors,
+            "directions_": None if is_ensemble else ordered.directions,
+            "cluster_weights_": weights[order],
+            "n_clusters_": len(weights),
+            "n_clusters_ranking_": found.ranking,
+        }
+        if source.feature_names is not None:
+            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
+        if found.labels is not None:
+            fitted["labels_"] = np.argsort(order)[found.labels]
+        fitted["report_"] = Report(
+            estimator=f"{type(self).__name__}(n_clusters={self.n_clusters!r})",
+            n_rows=source.n_rows,
+            n_features=source.n_features,
+            n_distinct=len(problem.sample),
+            dtype=str(problem.sample.format.dtype),
+            kernel=repr(kernel),
+            bandwidth=_bandwidth_words(factor, self.kernel, problem),
+            approximation=repr(approximation),
+            rank=factor.rank,
+            trace_error=factor.trace_error,
+            cluster_weights=tuple(map(float, weights[order])),
+            eigenvalues=tuple(map(float, found.map.values)),
+            residuals=tuple(map(float, found.map.residuals)),
+            solver=found.map.solver,
+            stages=tuple(record.stages),
+            notes=tuple(record.notes),
+            warnings=tuple(record.warnings),
+        )
+        record.raise_warnings(stacklevel=3)
+        return self._install(fitted)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a fit found, before it is remembered."""
+
+    factor: Any
+    map: SpectralMap
+    labels_by: Any
+    labels: IdArray | None
+    weights: FloatArray
+    ranking: list[tuple[int, float]]
+
+
+def _for_new_rows(factor: Any) -> Any:
+    """What a model keeps: no training rows; a precomputed matrix is brought by new rows."""
+    if isinstance(factor, LandmarkGraph):
+        return factor
+    kernel = getattr(factor, "kernel", None)
+    factor = factor.forget_training()
+    return replace(factor, kernel=Precomputed()) if isinstance(kernel, GramMatrix) else factor
+
+
+def _bandwidth_words(factor: Any, kernel: Any, problem: Problem) -> str:
+    if isinstance(factor, LandmarkGraph) and kernel is None:
+        return "gamma by the mean distance of rows to their landmarks"
+    return problem.bandwidth

@@ -1,0 +1,1 @@
+"""Which bandwidth, how many clusters."""

@@ -1,0 +1,50 @@
+"""How many clusters a spectrum shows, and whether it determines them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._types import FloatArray
+from mercer.report import Recorder
+
+__all__ = ["gap_warnings", "n_components", "ranked_gaps"]
+
+LEAST = 1e-8  # 1 - λ below this is a component of its own, up to rounding
+CLEAR = 0.5  # a relative gap that most people would call one
+
+
+def ranked_gaps(values: FloatArray, most: int) -> list[tuple[int, float]]:
+    """(k, relative gap) for k = 2 … most, the largest gap first.
+
+    With μ = 1 - λ, the gap after the k-th eigenvalue is (μ_{k+1} - μ_k) / μ_{k+1}: near 1 where k
+    clusters are tied together much more loosely than anything within them.
+    """
+    mu = np.maximum(1.0 - values, LEAST)
+    sizes = range(2, min(most, len(values) - 1) + 1)
+    gaps = [(k, float((mu[k] - mu[k - 1]) / mu[k])) for k in sizes]
+    return sorted(gaps, key=lambda pair: -pair[1])
+
+
+def n_components(values: FloatArray) -> int:
+    """Parts of the graph that nothing ties together: eigenvalues equal to 1."""
+    return int((1.0 - values < LEAST).sum())
+
+
+def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Recorder) -> None:
+    """Say in words where the labels are not determined by the data."""
+    parts = n_components(values)
+    if parts > k:
+        record.warn(
+            f"the graph falls into {parts if parts < len(values) else 'more than ' + str(k)} "
+            f"unconnected parts, but {k} clusters were asked for: which parts share a cluster is "
+            "arbitrary; ask for more clusters, or raise n_neighbors"
+        )
+        return
+    if len(values) <= k:
+        return
+    gap, error = float(values[k - 1] - values[k]), float(residuals[: k + 1].max())
+    if gap < 10 * error:
+        record.warn(
+            f"eigenvalues {k} and {k + 1} differ by {gap:.1e}, no more than the solver's error "
+            f"({error:.1e}): the labels are not determined by the data; try another n_clusters"
+        )
