@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mercer import KernelKMeans
+from mercer import KernelKMeans, SpectralClustering
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "KernelKMeans": lambda n_clusters=3, **params: KernelKMeans(
@@ -16,6 +16,15 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     ),
     "KernelKMeans-exact": lambda n_clusters=3, **params: KernelKMeans(
         n_clusters, **{"approximation": "exact", "n_init": 3, "random_state": 0, **params}
+    ),
+    "SpectralClustering": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters, **{"random_state": 0, **params}
+    ),
+    "SpectralClustering-ensemble": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters, **{"ensemble": 20, "random_state": 0, **params}
+    ),
+    "SpectralClustering-cholesky": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters, **{"approximation": "cholesky", "random_state": 0, **params}
     ),
 }
 

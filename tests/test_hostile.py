@@ -104,7 +104,10 @@ CASES = {
     "K = N": Case(
         lambda: X0[:6], labels=lambda labels: len(set(labels)) == 6, params={"n_clusters": 6}
     ),
-    "one column": Case(lambda: X0[:, :1] + np.array([0, 30, 60])[Y0][:, None]),
+    "one column": Case(
+        lambda: X0[:, :1] + np.array([0, 30, 60])[Y0][:, None],
+        labels=lambda labels: adjusted_rand_score(Y0, labels) > 0.9,
+    ),
     "constant columns": Case(lambda: np.c_[X0, np.full(len(X0), 7.0), np.zeros(len(X0))]),
     "n much less than d": Case(
         lambda: make_blobs(30, 3000, centers=3, random_state=0)[0],
@@ -239,6 +242,10 @@ def test_hostile_input_has_its_stated_outcome(make, name):
     if "approximation" in params and "rank" in params:
         params.pop("rank")
     model = make(params.pop("n_clusters", 3), **params)
+    if str(model.approximation) == "landmarks" and model.kernel not in (None, "rbf"):
+        pytest.skip("landmark graphs take RBF kernels only, and say so: tested apart")
+    if name == "max_iter 1" and getattr(model, "ensemble", None):
+        pytest.skip("an ensemble bounds the sweeps of its base partitions itself")
     X = case.X()
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -247,7 +254,7 @@ def test_hostile_input_has_its_stated_outcome(make, name):
             with pytest.raises(case.error[0], match=case.error[1]):
                 model.fit(X, **case.fit)
             assert time.perf_counter() - started < 2.0
-            assert not hasattr(model, "cluster_centers_")
+            assert not hasattr(model, "n_features_in_")
             return
         labels = model.fit(X, **case.fit).labels_
         assert np.array_equal(model.predict(X), labels)
@@ -280,8 +287,9 @@ def test_predict_is_as_strict_as_fit(make):
     assert 0 <= far[0] < 3
 
 
-@every_estimator
-def test_a_narrow_bandwidth_is_called_out(make):
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if "KMeans" in name])
+def test_a_narrow_bandwidth_is_called_out(name):
+    make = ESTIMATORS[name]
     X, _ = make_blobs(500, 2, centers=[[-10, 0], [10, 0], [0, 17]], random_state=0)
     with pytest.warns(MercerWarning, match="explain only"):
         make(gamma=100.0).fit(X)

@@ -28,6 +28,7 @@ from mercer.partitions.kmeans import (
     scores_of_centers,
     sums_by_label,
 )
+from mercer.partitions.numbering import content_order
 
 __all__ = ["Assignment", "label_rows", "refine_centers", "row_products", "tiles_of"]
 
@@ -68,10 +69,18 @@ class Assignment:
         """Raw rows → labels, decided in float64.
 
         A float32 matrix product gives a row other bits at another place in the tile; float64
-        products in one shape do not. So a label is a function of the row alone.
+        products in one shape do not. So a label is a function of the row alone. Clusters are
+        compared in an order of their content, so that ties do not depend on their numbers.
         """
-        scores, row_format = self.scorer(np.float64), self.factor.format
-        return lambda rows: nearest_center(scores(row_format.apply(rows, np.float64))[1])[0]
+        order = content_order(self.A.T)
+        ordered = Assignment(self.factor, self.A[:, order], self.b[order])
+        scores, row_format = ordered.scorer(np.float64), self.factor.format
+
+        def decide(rows: Rows) -> IdArray:
+            best = nearest_center(scores(row_format.apply(rows, np.float64))[1])[0]
+            return order[best]
+
+        return decide
 
     def squared_distances(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → ‖f - c‖² for each centre, in float64."""

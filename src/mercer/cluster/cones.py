@@ -13,8 +13,9 @@ from mercer.cluster.assignment import Assignment, row_products
 from mercer.data.rows import Rows
 from mercer.embeddings.spectral import unit_rows
 from mercer.factors.base import Factor
-from mercer.factors.landmarks import LandmarkGraph
+from mercer.factors.landmarks import Edges, LandmarkGraph
 from mercer.partitions.ensemble import Consensus
+from mercer.partitions.numbering import content_order
 
 __all__ = ["EnsembleLabels", "FactorLabels", "LandmarkLabels"]
 
@@ -34,14 +35,19 @@ class LandmarkLabels:
 
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
-        scores = np.ascontiguousarray(self.vectors @ self.directions.T)
+        decide = self.labels_of_edges()
+        return lambda rows: decide(self.graph.edges(rows))
+
+    def labels_of_edges(self) -> Callable[[Edges], IdArray]:
+        """Ties to landmarks → labels."""
+        order = content_order(self.directions)  # ties must not depend on cluster numbers
+        scores = np.ascontiguousarray(self.vectors @ self.directions[order].T)
         own = scores.argmax(axis=1)
 
-        def decide(rows: Rows) -> IdArray:
-            idx, weights = self.graph.edges(self.graph.format.apply(rows, np.float64))
-            labels = np.empty(len(idx), np.intp)
-            _jit.cone_labels(idx, weights, scores, own, labels)
-            return labels
+        def decide(edges: Edges) -> IdArray:
+            labels = np.empty(len(edges.idx), np.intp)
+            _jit.cone_labels(edges.idx, edges.weights, scores, own, labels)
+            return order[labels]
 
         return decide
 
@@ -49,9 +55,9 @@ class LandmarkLabels:
         """Raw rows → unit coordinates."""
 
         def embed(rows: Rows) -> FloatArray:
-            idx, weights = self.graph.edges(self.graph.format.apply(rows, np.float64))
-            out = np.empty((len(idx), self.vectors.shape[1]))
-            _jit.mean_vectors(idx, weights, self.vectors, out)
+            edges = self.graph.edges(rows)
+            out = np.empty((len(edges.idx), self.vectors.shape[1]))
+            _jit.mean_vectors(edges.idx, edges.weights, self.vectors, out)
             return unit_rows(out)
 
         return embed
@@ -74,17 +80,18 @@ class EnsembleLabels:
 
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
-        embed = self.coordinates()
-        return lambda rows: _largest(embed(rows), self.consensus.directions)
+        decide = self.labels_of_edges()
+        return lambda rows: decide(self.graph.edges(rows))
+
+    def labels_of_edges(self) -> Callable[[Edges], IdArray]:
+        """Ties to landmarks → labels."""
+        order = content_order(self.directions)
+        ordered = self.directions[order]
+        return lambda edges: order[_largest(self.consensus.coordinates(edges), ordered)]
 
     def coordinates(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → unit coordinates."""
-
-        def embed(rows: Rows) -> FloatArray:
-            edges = self.graph.edges(self.graph.format.apply(rows, np.float64))
-            return unit_rows(self.consensus.coordinates(*edges))
-
-        return embed
+        return lambda rows: unit_rows(self.consensus.coordinates(self.graph.edges(rows)))
 
 
 @dataclass(frozen=True, slots=True)

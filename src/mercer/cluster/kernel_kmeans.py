@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,12 +15,11 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import Assignment, label_rows, refine_centers
 from mercer.cluster.base import Clusterer
-from mercer.cluster.problem import Problem, checked_weights, demand_factor, pose
+from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
 from mercer.factors.base import Approximation, Factor
 from mercer.factors.choice import as_approximation
-from mercer.kernels.given import GramMatrix, Precomputed
 from mercer.partitions.kmeans import Partition, kmeans
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder, Report
@@ -37,7 +35,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     """k-means in the feature space of a kernel, for data of any size.
 
     The kernel matrix is replaced by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F: kernel
-    k-means exactly when the rank is full, close to it long before (paper 001, Theorem 5). New rows
+    k-means exactly when the rank is full, close to it long before (paper 001, Theorem 7). New rows
     get their F, and so their label, by the same formula.
 
     Up to 100,000 distinct rows all take part in choosing pivots and centres; beyond, a seeded
@@ -146,12 +144,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 least_rows=self.n_clusters,
             )
             k = self._feasible_clusters(problem, record)
-            demand_factor(approximation, problem)
             with record.stage("factor"):
-                factor = approximation.fit(problem.kernel, problem.sample, rng=rng, threads=threads)
+                factor = fit_factor(approximation, problem, rng=rng, threads=threads)
             with record.stage("centres"):
                 partition = self._choose_centers(factor, problem, k, rng=rng, threads=threads)
-            factor = _for_new_rows(factor)
             if problem.source.n_rows > EXACT_ROWS:
                 with record.stage("full sweeps"):
                     partition = refine_centers(
@@ -286,13 +282,6 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _for_new_rows(factor: Any) -> Any:
-    """A precomputed matrix served as the kernel while fitting; new rows bring their own."""
-    if isinstance(factor.kernel, GramMatrix):
-        return replace(factor, kernel=Precomputed())
-    return factor
 
 
 def _explained_share(partition: Partition, problem: Problem) -> float:

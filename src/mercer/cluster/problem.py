@@ -20,7 +20,6 @@ from mercer.data.rows import Rows, n_bytes
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Summary, summarize
-from mercer.factors.base import Approximation, Factor
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
@@ -33,7 +32,6 @@ __all__ = [
     "check_values",
     "checked_source",
     "checked_weights",
-    "demand_factor",
     "fit_factor",
     "pose",
 ]
@@ -49,7 +47,7 @@ class Problem:
     source: Source
     weights: FloatArray | None  # (n_rows,) float64, as given
     sample: Sample  # the rows that choose
-    kernel: Kernel  # resolved: its parameters are numbers
+    kernel: Kernel | None  # resolved: its parameters are numbers (None: the graph scales itself)
     bandwidth: str  # how they came about
     budget: Budget
     block_rows: int
@@ -100,18 +98,13 @@ def pose(
 
 
 def fit_factor(
-    approximation: Approximation, problem: Problem, *, rng: np.random.Generator, threads: int
-) -> Factor:
-    """The factor of a posed problem, for its rows and new ones; refused if it cannot fit."""
-    n, dtype = len(problem.sample), problem.sample.format.dtype
-    held = n_bytes(problem.sample.rows)
-    rank = max((problem.budget.n_bytes - held) // (n * dtype.itemsize + 1), 0)
-    problem.budget.demand(
-        approximation.memory(n, problem.source.n_features, dtype.itemsize) + held,
-        what=f"{approximation!r} on {n:,} rows",
-        advice=f"raise max_memory, or lower the rank to about {int(0.8 * rank)}",
+    approximation: Any, problem: Problem, *, rng: np.random.Generator, threads: int, **more: Any
+) -> Any:
+    """A factor of the problem's kernel on its sample, if it fits into memory."""
+    demand_factor(approximation, problem)
+    factor: Any = approximation.fit(
+        problem.kernel, problem.sample, rng=rng, threads=threads, **more
     )
-    factor: Any = approximation.fit(problem.kernel, problem.sample, rng=rng, threads=threads)
     if isinstance(problem.kernel, GramMatrix):  # new rows bring their own part of the matrix
         return replace(factor, kernel=Precomputed())
     return factor
@@ -260,7 +253,7 @@ def _sample(
     movable = kernel.movable(chosen.rows)
     row_format = RowFormat.centred(chosen.rows, np.float32 if single else np.float64, movable)
     rows: Rows = row_format.apply_in_place(chosen.rows)
-    return Sample(rows, chosen.weights, chosen.ids, row_format)
+    return Sample(rows, chosen.weights, chosen.ids, row_format, chosen.inverse)
 
 
 def _precomputed_sample(source: Source, weights: FloatArray | None) -> tuple[Sample, Kernel]:
@@ -292,13 +285,15 @@ def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
 
 
 def demand_factor(approximation: Any, problem: Problem) -> None:
-    """Refuse a factor that cannot fit, and say which rank would."""
-    n, dtype = len(problem.sample), problem.sample.format.dtype
-    needed = approximation.memory(n, problem.source.n_features, dtype.itemsize)
+    """Refuse a factor that cannot fit, before the work, and say which rank would."""
+    n, itemsize = len(problem.sample), problem.sample.format.dtype.itemsize
     held = n_bytes(problem.sample.rows)
-    rank = max((problem.budget.n_bytes - held) // (n * dtype.itemsize + 1), 0)
-    problem.budget.demand(
-        needed + held,
-        what=f"{approximation!r} on {n:,} rows",
-        advice=f"raise max_memory, or lower the rank to about {int(0.8 * rank)}",
-    )
+    needed = approximation.memory(n, problem.source.n_features, itemsize)
+    advice = "raise max_memory"
+    rank = getattr(approximation, "rank", None)
+    if isinstance(rank, int):
+        share = (problem.budget.n_bytes - held) / max(needed, 1)
+        fitting = int(0.9 * min(rank, n) * share)
+        advice += f", or lower the rank to about {fitting}" if fitting >= 1 else ""
+    what = f"{approximation!r} on {n:,} rows"
+    problem.budget.demand(needed + held, what=what, advice=advice)

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer._progress import LineWriter, listening
@@ -16,14 +17,13 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.cones import EnsembleLabels, FactorLabels, LandmarkLabels
-from mercer.cluster.problem import Problem, demand_factor, pose
+from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.embeddings.spectral import SpectralMap, factor_map, landmark_map, unit_rows
 from mercer.factors.choice import as_approximation
 from mercer.factors.landmarks import LandmarkGraph, Landmarks
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.exponential import RBF
-from mercer.kernels.given import GramMatrix, Precomputed
-from mercer.partitions.cones import cone_directions
+from mercer.partitions.cones import find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder, Report
@@ -33,10 +33,11 @@ __all__ = ["SpectralClustering"]
 
 ENSEMBLE_RANK = 2000  # landmarks of an ensemble, by rank="auto"
 MOST_CLUSTERS = 15  # that n_clusters="auto" looks at
+SELF_SCALED = "gamma by the mean distance of rows to their landmarks"
 NAMED_RANK = 256  # of a dense approximation, by rank="auto"
 
 
-class SpectralClustering(Clusterer):
+class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Clusters of any shape, by the leading eigenvectors of a graph between rows.
 
     By default rows are tied to their nearest landmarks and the eigenproblem is solved on the
@@ -60,7 +61,7 @@ class SpectralClustering(Clusterer):
     ensemble : number of base partitions (landmarks only); None for a single one.
     assign_labels : "kmeans" or "cluster_qr" on the eigenvectors.
     eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme".
-    n_init : starts of k-means (on landmarks: cheap).
+    n_init, max_iter, tol : of k-means on the eigenvectors (on landmarks: cheap).
     max_memory, n_jobs, verbose, random_state : as in `KernelKMeans`.
 
     Attributes
@@ -92,6 +93,8 @@ class SpectralClustering(Clusterer):
         "assign_labels": [StrOptions({"kmeans", "cluster_qr"})],
         "eigen_solver": [StrOptions({"auto", "dense", "arpack", "lobpcg", "primme"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
         "max_memory": "no_validation",
         "n_jobs": [None, Integral],
         "verbose": ["verbose", Interval(Real, 0, None, closed="left")],
@@ -110,6 +113,8 @@ class SpectralClustering(Clusterer):
         assign_labels: str = "kmeans",
         eigen_solver: str = "auto",
         n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 1e-4,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -124,6 +129,8 @@ class SpectralClustering(Clusterer):
         self.assign_labels = assign_labels
         self.eigen_solver = eigen_solver
         self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
         self.max_memory = max_memory
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -143,7 +150,7 @@ class SpectralClustering(Clusterer):
                 record=record,
                 kernel=kernel,
                 least_rows=1 if self.n_clusters == "auto" else int(self.n_clusters),
-                is_used=self.kernel is not None or not isinstance(approximation, Landmarks),
+                is_used=not self._is_self_scaled(approximation),
             )
             most = self._most_clusters(problem, record)
             with record.stage("factor"):
@@ -153,11 +160,17 @@ class SpectralClustering(Clusterer):
             ranking = ranked_gaps(found.values, MOST_CLUSTERS)
             k = self._settled_clusters(most, ranking, found, record)
             with record.stage("clusters"):
-                labels_by = self._partition(_for_new_rows(factor), found, problem, k, rng=rng)
+                labels_by, n_iter = self._partition(factor, found, problem, k, record, rng=rng)
             with record.stage("labels"):
-                labels, weights = label_rows(labels_by.labels(), k, problem, threads=threads)
-        gap_warnings(found.values, found.residuals, k, record)
-        found_here = Found(factor, found, labels_by, labels, weights, ranking)
+                labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
+        if k > 1:
+            gap_warnings(found.values, found.residuals, k, record)
+        if found.n_clamped:
+            record.warn(
+                f"{found.n_clamped:,} rows have no positive degree in the low-rank graph: its "
+                "approximation is too coarse for this bandwidth; raise rank, or use a smaller gamma"
+            )
+        found_here = Found(found, labels_by, labels, weights, ranking, n_iter)
         return self._remember(found_here, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -194,7 +207,13 @@ class SpectralClustering(Clusterer):
                 "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
             )
         kernel = as_kernel("rbf" if self.kernel is None else self.kernel, self.gamma)
+        if isinstance(approximation, Landmarks):
+            approximation.check(kernel)
         return approximation, kernel
+
+    def _is_self_scaled(self, approximation: Any) -> bool:
+        own = self.kernel is None and isinstance(self.gamma, str) and self.gamma == "auto"
+        return isinstance(approximation, Landmarks) and own
 
     def _landmark_rank(self) -> int | str:
         return ENSEMBLE_RANK if self.ensemble is not None and self.rank == "auto" else self.rank
@@ -205,6 +224,10 @@ class SpectralClustering(Clusterer):
         if self.n_clusters == "auto":
             return min(MOST_CLUSTERS, max(n_distinct - 1, 1))
         asked = int(self.n_clusters)
+        if isinstance(self.rank, Integral) and self.rank < asked:
+            raise ValueError(
+                f"rank={self.rank} cannot tell n_clusters={asked} clusters apart; raise rank"
+            )
         if asked == 1:
             record.warn("n_clusters=1 puts every row into one cluster")
         if n_distinct < asked:
@@ -223,13 +246,11 @@ class SpectralClustering(Clusterer):
         rng: np.random.Generator,
         threads: int,
     ) -> Any:
-        demand_factor(approximation, problem)
-        if isinstance(approximation, Landmarks):
-            kernel = None if self.kernel is None else problem.kernel
-            return approximation.fit(
-                kernel, problem.sample, rng=rng, threads=threads, n_clusters=most
-            )
-        return approximation.fit(problem.kernel, problem.sample, rng=rng, threads=threads)
+        if not isinstance(approximation, Landmarks):
+            return fit_factor(approximation, problem, rng=rng, threads=threads)
+        if self._is_self_scaled(approximation):
+            problem = replace(problem, kernel=None)  # the graph scales itself
+        return fit_factor(approximation, problem, rng=rng, threads=threads, n_clusters=most)
 
     def _spectral_map(
         self, factor: Any, problem: Problem, most: int, *, rng: np.random.Generator
@@ -260,28 +281,50 @@ class SpectralClustering(Clusterer):
         return best
 
     def _partition(
-        self, factor: Any, found: SpectralMap, problem: Problem, k: int, *, rng: np.random.Generator
-    ) -> Any:
+        self,
+        factor: Any,
+        found: SpectralMap,
+        problem: Problem,
+        k: int,
+        record: Recorder,
+        *,
+        rng: np.random.Generator,
+    ) -> tuple[Any, int]:
         """Cones around directions of the eigenvector coordinates, or of a consensus of many."""
+        kept = factor.forget_training()
         if self.ensemble is not None and k > 1:
             bases = make_bases(found, k, self.ensemble, rng=rng)
             consensus = make_consensus(
-                bases, factor, problem.sample, k, n_init=self.n_init, rng=rng
+                bases, factor.training_edges, problem.sample, k, n_init=self.n_init, rng=rng
             )
-            return EnsembleLabels(factor, consensus)
+            return EnsembleLabels(kept, consensus), consensus.n_iter
         m = min(k, found.vectors.shape[1])
-        directions = cone_directions(
+        cones = find_cones(
             unit_rows(found.points[:, :m]),
             found.point_weights,
             k,
             assign_labels=self.assign_labels,  # type: ignore[arg-type]
             n_init=self.n_init,
             rng=rng,
+            max_iter=self.max_iter,
+            tol=self.tol,
         )
         vectors = np.ascontiguousarray(found.vectors[:, :m])
-        if isinstance(factor, LandmarkGraph):
-            return LandmarkLabels(factor, vectors, directions)
-        return FactorLabels(factor, vectors, directions)
+        kind = LandmarkLabels if isinstance(kept, LandmarkGraph) else FactorLabels
+        if not cones.is_converged:
+            record.warn(
+                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+            )
+        return kind(kept, vectors, cones.directions), cones.n_iter
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._labels_by().directions.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
 
     def _labels_by(self) -> Any:
         if self.consensus_ is not None:
@@ -313,6 +356,7 @@ class SpectralClustering(Clusterer):
             "cluster_weights_": weights[order],
             "n_clusters_": len(weights),
             "n_clusters_ranking_": found.ranking,
+            "n_iter_": found.n_iter,
         }
         if source.feature_names is not None:
             fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
@@ -325,7 +369,7 @@ class SpectralClustering(Clusterer):
             n_distinct=len(problem.sample),
             dtype=str(problem.sample.format.dtype),
             kernel=repr(kernel),
-            bandwidth=_bandwidth_words(factor, self.kernel, problem),
+            bandwidth=SELF_SCALED if self._is_self_scaled(approximation) else problem.bandwidth,
             approximation=repr(approximation),
             rank=factor.rank,
             trace_error=factor.trace_error,
@@ -345,24 +389,20 @@ class SpectralClustering(Clusterer):
 class Found:
     """What a fit found, before it is remembered."""
 
-    factor: Any
     map: SpectralMap
     labels_by: Any
     labels: IdArray | None
     weights: FloatArray
     ranking: list[tuple[int, float]]
+    n_iter: int
 
 
-def _for_new_rows(factor: Any) -> Any:
-    """What a model keeps: no training rows; a precomputed matrix is brought by new rows."""
-    if isinstance(factor, LandmarkGraph):
-        return factor
-    kernel = getattr(factor, "kernel", None)
-    factor = factor.forget_training()
-    return replace(factor, kernel=Precomputed()) if isinstance(kernel, GramMatrix) else factor
-
-
-def _bandwidth_words(factor: Any, kernel: Any, problem: Problem) -> str:
-    if isinstance(factor, LandmarkGraph) and kernel is None:
-        return "gamma by the mean distance of rows to their landmarks"
-    return problem.bandwidth
+def _label_all(
+    labels_by: Any, factor: Any, k: int, problem: Problem, *, threads: int
+) -> tuple[IdArray | None, FloatArray]:
+    """Labels of all rows; rows whose ties to landmarks are at hand need no second search."""
+    inverse, source = problem.sample.inverse, problem.source
+    if not (isinstance(factor, LandmarkGraph) and inverse is not None and source.in_memory):
+        return label_rows(labels_by.labels(), k, problem, threads=threads)
+    labels = labels_by.labels_of_edges()(factor.training_edges)[inverse]
+    return labels, np.bincount(labels, weights=problem.weights, minlength=k).astype(np.float64)

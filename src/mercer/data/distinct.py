@@ -36,6 +36,7 @@ class WeightedRows:
     rows: Rows
     weights: FloatArray  # (n,) float64, positive
     ids: IdArray  # (n,) numbers in the source
+    inverse: IdArray | None = None  # (n_rows,) the place here of each row there, if all are here
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -66,9 +67,18 @@ def distinct_rows(
     row_weights = np.ones(len(ids)) if weights is None else np.asarray(weights, np.float64)[ids]
     summed = _exact_group_sums(row_weights, group)
     first = ids[~equal]
-    by_position = np.argsort(first)
-    rows = source.take(first[by_position])
-    return WeightedRows(take(rows, np.argsort(by_position)), summed, first)
+    inverse = None
+    if len(ids) == source.n_rows:
+        inverse = np.empty(len(ids), np.intp)
+        inverse[ids] = group
+    return WeightedRows(_take_in_any_order(source, first), summed, first, inverse)
+
+
+def _take_in_any_order(source: Source, ids: IdArray) -> Rows:
+    if source.in_memory:
+        return source.take(ids)
+    by_position = np.argsort(ids)
+    return take(source.take(ids[by_position]), np.argsort(by_position))
 
 
 def _chosen_ids(source: Source, weights: FloatArray | None, *, rng: np.random.Generator) -> IdArray:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._lazy import LazyModule
 from mercer._types import FloatArray
 from mercer.data.rows import BlockRows, Rows
-from mercer.data.source import spans
 
 __all__ = ["RowFormat"]
+
+_jit = LazyModule("mercer.data._jit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ class RowFormat:
             return X.astype(dtype, copy=False)
         if X.dtype == dtype == np.float64:
             return X - self.shift
-        return np.subtract(X, self.shift, dtype=np.float64).astype(dtype, copy=False)
+        out = np.empty(X.shape, dtype)
+        _jit.subtract_columns(np.ascontiguousarray(X), self.shift, out)
+        return out
 
     def apply_in_place(self, X: Rows) -> Rows:
         """`apply` tile by tile, into X itself where its type allows (X must be ours)."""
@@ -62,8 +66,10 @@ class RowFormat:
         if sp.issparse(X):
             return self.apply(X)
         out = X if X.dtype == self.dtype else np.empty(X.shape, self.dtype)
-        for start, stop in spans(len(X)):
-            out[start:stop] = self.apply(X[start:stop])
+        if self.shift is not None:
+            _jit.subtract_columns(X, self.shift, out)
+        elif out is not X:
+            out[:] = X
         return out
 
     def _parts(self, X: Rows) -> list[Any]:

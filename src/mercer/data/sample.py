@@ -24,6 +24,7 @@ class Sample:
     weights: FloatArray  # (n,) float64, positive
     ids: IdArray  # (n,) their numbers in the source
     format: RowFormat
+    inverse: IdArray | None = None  # (n_rows,) the place here of each row there, if all are here
 
     def __len__(self) -> int:
         return len(self.weights)

@@ -186,7 +186,6 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             rank=factor.rank,
             trace_error=factor.trace_error,
             cluster_weights=(),
-            inertia=0.0,
             n_iter=0,
             stages=tuple(record.stages),
             notes=tuple(record.notes),

@@ -42,10 +42,9 @@ def landmark_map(
     """Transfer cut [li2012]: the eigenproblem of rows and landmarks, solved on landmarks alone."""
     p = graph.rank
     E = np.zeros((p, p))
-    for start, stop in spans(len(sample)):
-        rows = sample.rows[start:stop].astype(np.float64)
-        idx, weights = graph.edges(rows)
-        _jit.landmark_graph(idx, weights, sample.weights[start:stop], E)
+    edges = graph.training_edges
+    assert edges is not None
+    _jit.landmark_graph(edges.idx, edges.weights, sample.weights, E)
     degrees = E.sum(axis=1)
     scale = 1.0 / np.sqrt(degrees)
     pairs = leading_eigenpairs(scale[:, None] * E * scale, m, solver=solver, rng=rng)

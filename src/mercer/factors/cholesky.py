@@ -221,10 +221,10 @@ def _greedy_block(competing: Competition, *, size: int) -> Block | None:
     else:
         candidates = np.sort(np.argpartition(residual, n - n_candidates)[n - n_candidates :])
     S = competing.residual_matrix(candidates)
-    least = max(competing.floor, KEEP * float(S.diagonal().max()))
+    left = residual[candidates]  # rather than S's diagonal, whose rounding would break ties
+    least = max(competing.floor, KEEP * float(left.max()))
     L = np.zeros((len(S), size))
     order: list[int] = []
-    left = S.diagonal().copy()
     for q in range(size):
         j = int(left.argmax())
         if left[j] <= least and (q or left[j] <= competing.floor):

@@ -42,7 +42,9 @@ class Exact(BaseEstimator):
         with single_threaded_blas():
             K = kernel.matrix(rows, rows)
             values, vectors = np.linalg.eigh((K + K.T) / 2)
-        kept = values > n * np.finfo(np.float64).eps * values[-1]
+        types = (K.dtype, sample.format.dtype)  # a float32 matrix, or F wanted in float32
+        rounding = max(n * np.finfo(np.float64).eps, *(np.finfo(t).eps for t in types))
+        kept = values > rounding * values[-1]
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
         roots = np.sqrt(values)
         return pivot_factor(

@@ -6,7 +6,7 @@ W = B D_L⁻¹ Bᵀ, never formed. [cai2015 (LSC), huang2020 (U-SPEC)]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from mercer._lazy import LazyModule
-from mercer._threads import single_threaded_blas
+from mercer._threads import in_order, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
@@ -24,7 +24,7 @@ from mercer.data.source import spans
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF
 
-__all__ = ["LandmarkGraph", "Landmarks"]
+__all__ = ["Edges", "LandmarkGraph", "Landmarks", "Search", "make_search"]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
 
@@ -88,22 +88,25 @@ class Landmarks(BaseEstimator):
         n_clusters: int = 1,
     ) -> LandmarkGraph:
         """Choose landmarks among (means of) the rows of X; kernel None scales itself."""
-        self._check(kernel)
+        self.check(kernel)
         sample = as_sample(RBF("auto") if kernel is None else kernel, X)
         with single_threaded_blas():
             projection = _projection(sample.rows, rng=rng)
-            Z = _projected(sample.rows, projection)
+            Z = _projected(sample.rows, projection, threads)
             rank = self._rank(len(sample), n_clusters)
             L = _choose_landmarks(Z, sample.weights, rank, sweeps=self.sweeps, rng=rng)
             m = self.n_neighbors or (EXACT_NEIGHBORS if len(L) == len(Z) else 5)
-            m = min(m, len(L))
+            m = min(m, max(len(L) // n_clusters, 1))  # no more than a cluster has landmarks
             search = make_search(L, Z)
-            idx, dist = _nearest_all(Z, search, m)
+            idx, dist = _nearest_all(Z, search, min(m, len(L)), threads)
             used = np.unique(idx)
             if len(used) < len(L):  # landmarks that no row is near tell nothing
-                search = make_search(L[used], Z)
-            gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
-        return LandmarkGraph(sample.format, projection, search, m, gamma, self.weights)
+                search, idx = make_search(L[used], Z), np.searchsorted(used, idx)
+        gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
+        edges = Edges(idx, _edge_weights(dist, gamma, self.weights))
+        return LandmarkGraph(
+            sample.format, projection, search, idx.shape[1], gamma, self.weights, edges
+        )
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         p, q = self._rank(n_rows, 1), min(n_features, 2 * WIDE)
@@ -117,7 +120,8 @@ class Landmarks(BaseEstimator):
             rank = int(self.rank)
         return min(rank, n_rows)
 
-    def _check(self, kernel: Kernel | None) -> None:
+    def check(self, kernel: Kernel | None) -> None:
+        """Refuse parameters and kernels that no data could make right."""
         rank: Any = self.rank
         whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
         if rank != "auto" and not (whole and rank >= 1):
@@ -155,6 +159,17 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Edges:
+    """The landmarks of rows and the weights of their ties."""
+
+    idx: IdArray  # (n, m)
+    weights: FloatArray  # (n, m)
+
+    def part(self, start: int, stop: int) -> Edges:
+        return Edges(self.idx[start:stop], self.weights[start:stop])
+
+
+@dataclass(frozen=True, slots=True)
 class LandmarkGraph:
     """Ties any row to its nearest landmarks."""
 
@@ -164,6 +179,7 @@ class LandmarkGraph:
     n_neighbors: int
     gamma: float
     weighting: str
+    training_edges: Edges | None = field(default=None, repr=False, compare=False)
 
     @property
     def rank(self) -> int:
@@ -173,28 +189,26 @@ class LandmarkGraph:
     def trace_error(self) -> None:
         return None
 
-    def edges(self, rows: Rows) -> tuple[IdArray, FloatArray]:
-        """Landmarks of each row (in `format`, float64) and the weights b_ij."""
-        Z = _projected(rows, self.projection)
+    def edges(self, rows: Rows) -> Edges:
+        """The ties of raw rows to landmarks; the same for a row wherever it stands."""
+        Z = _projected(self.format.apply(rows), self.projection)
         idx, dist = self.search.nearest(Z, self.n_neighbors)
-        weights = np.empty_like(dist)
-        if self.weighting == "rank":
-            weights[:] = 1.0 / np.arange(1, self.n_neighbors + 1)
-        else:
-            _jit.edge_weights(dist, self.gamma, weights)
-        return idx, weights
+        return Edges(idx, _edge_weights(dist, self.gamma, self.weighting))
+
+    def forget_training(self) -> LandmarkGraph:
+        """The same without the ties of the rows it was fitted on: what a model keeps."""
+        return replace(self, training_edges=None)
 
     def rows(self, X: Any) -> sp.csr_array:
         """B for any rows, seen or new: CSR (n, rank), each row's weights summing to 1."""
         source = as_source(X)
         blocks = []
         for start, stop in spans(source.n_rows):
-            rows = self.format.apply(source.read(start, stop), np.float64)
-            idx, weights = self.edges(rows)
-            weights /= weights.sum(axis=1, keepdims=True)
-            indptr = np.arange(0, idx.size + 1, idx.shape[1])
-            shape = (len(idx), self.rank)
-            blocks.append(sp.csr_array((weights.ravel(), idx.ravel(), indptr), shape=shape))
+            tied = self.edges(source.read(start, stop))
+            shares = tied.weights / tied.weights.sum(axis=1, keepdims=True)
+            indptr = np.arange(0, shares.size + 1, self.n_neighbors)
+            shape = (len(shares), self.rank)
+            blocks.append(sp.csr_array((shares.ravel(), tied.idx.ravel(), indptr), shape=shape))
         return sp.csr_array(sp.vstack(blocks))
 
 
@@ -232,9 +246,9 @@ def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
         return randomized_svd(some, q, random_state=seed)[2].T.copy()
     if X.shape[1] <= WIDE:
         return None
-    some = X[:PCA_ROWS].astype(np.float64)  # content order: as good as a random sample
-    some -= some.mean(axis=0)
-    values, vectors = np.linalg.eigh(some.T @ some if some.shape[1] <= len(some) else some @ some.T)
+    some = X[:PCA_ROWS] - X[:PCA_ROWS].mean(axis=0)  # content order: as good as a random sample
+    gram = some.T @ some if some.shape[1] <= len(some) else some @ some.T
+    values, vectors = np.linalg.eigh(gram.astype(np.float64))
     if some.shape[1] > len(some):
         vectors = some.T @ vectors / np.sqrt(np.maximum(values, values[-1] * 1e-12))
     share = np.cumsum(values[::-1]) / max(values.sum(), np.finfo(float).tiny)
@@ -242,16 +256,20 @@ def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
     return np.ascontiguousarray(vectors[:, ::-1][:, :q])
 
 
-def _projected(X: Rows, projection: FloatArray | None) -> FloatArray:
+def _projected(X: Rows, projection: FloatArray | None, threads: int = 1) -> FloatArray:
     """The rows in the space landmarks live in, float64, each by the same instructions."""
     if projection is None:
         return np.ascontiguousarray(X, dtype=np.float64)
     if sp.issparse(X):
         return cast(X, np.float64) @ projection
     Z = np.empty((len(X), projection.shape[1]))
-    for start in range(0, len(X), PRODUCT_ROWS):
+
+    def project(start: int) -> None:
         rows = X[start : start + PRODUCT_ROWS].astype(np.float64, copy=False)
         Z[start : start + PRODUCT_ROWS] = (pad(rows, PRODUCT_ROWS) @ projection)[: len(rows)]
+
+    for _ in in_order(project, range(0, len(X), PRODUCT_ROWS), threads):
+        pass
     return Z
 
 
@@ -273,9 +291,21 @@ def _choose_landmarks(
     return L
 
 
-def _nearest_all(Z: FloatArray, search: Search, m: int) -> tuple[IdArray, FloatArray]:
-    pieces = [search.nearest(Z[start:stop], m) for start, stop in spans(len(Z))]
+def _nearest_all(
+    Z: FloatArray, search: Search, m: int, threads: int = 1
+) -> tuple[IdArray, FloatArray]:
+    tiles = spans(len(Z))
+    pieces = list(in_order(lambda span: search.nearest(Z[slice(*span)], m), tiles, threads))
     return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
+
+
+def _edge_weights(dist: FloatArray, gamma: float, weighting: str) -> FloatArray:
+    weights = np.empty_like(dist)
+    if weighting == "rank":
+        weights[:] = 1.0 / np.arange(1, dist.shape[1] + 1)
+    else:
+        _jit.edge_weights(dist, gamma, weights)
+    return weights
 
 
 def _self_scale(dist: FloatArray, weights: FloatArray) -> float:

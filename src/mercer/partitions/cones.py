@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,12 +11,21 @@ import scipy.linalg
 from mercer._types import FloatArray
 from mercer.partitions.kmeans import kmeans
 
-__all__ = ["Assign", "cone_directions"]
+__all__ = ["Assign", "Cones", "find_cones"]
 
 Assign = Literal["kmeans", "cluster_qr"]
 
 
-def cone_directions(
+@dataclass(frozen=True, slots=True)
+class Cones:
+    """Unit vectors; a row belongs to the one of largest inner product."""
+
+    directions: FloatArray  # (k, m)
+    n_iter: int
+    is_converged: bool
+
+
+def find_cones(
     Y: FloatArray,
     weights: FloatArray,
     n_clusters: int,
@@ -24,23 +34,25 @@ def cone_directions(
     n_init: int,
     rng: np.random.Generator,
     max_iter: int = 50,
+    tol: float = 1e-4,
     threads: int = 1,
-) -> FloatArray:
-    """Unit vectors (k, m); a row of unit length belongs to the one of largest inner product."""
+) -> Cones:
+    """Cones for rows of unit length: by k-means, or by a pivoted QR decomposition."""
     if assign_labels == "cluster_qr":
-        return _cluster_qr(Y[:, :n_clusters], n_clusters)
+        return Cones(_cluster_qr(Y[:, :n_clusters], n_clusters), 1, True)
     found = kmeans(
         Y,
         weights,
         n_clusters,
         n_init=n_init,
         max_iter=max_iter,
-        tol=1e-4,
+        tol=tol,
         rng=rng,
         threads=threads,
     )
     norms = np.linalg.norm(found.centers, axis=1, keepdims=True)
-    return found.centers / np.where(norms > 0, norms, 1.0)
+    directions = found.centers / np.where(norms > 0, norms, 1.0)
+    return Cones(directions, found.n_iter, found.is_converged)
 
 
 def _cluster_qr(Y: FloatArray, k: int) -> FloatArray:

@@ -14,11 +14,10 @@ import numpy as np
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.data.sample import Sample
-from mercer.data.source import spans
 from mercer.embeddings.eigen import leading_eigenpairs
 from mercer.embeddings.spectral import SpectralMap, unit_rows
-from mercer.factors.landmarks import LandmarkGraph
-from mercer.partitions.cones import cone_directions
+from mercer.factors.landmarks import Edges
+from mercer.partitions.cones import find_cones
 
 __all__ = ["Bases", "Consensus", "make_bases", "make_consensus"]
 
@@ -36,10 +35,10 @@ class Bases:
     own: IdArray  # (b, p) each landmark's base cluster
     offsets: IdArray  # (b + 1,)
 
-    def votes(self, idx: IdArray, weights: FloatArray) -> IdArray:
+    def votes(self, edges: Edges) -> IdArray:
         """The base cluster of each row in each partition: (n, b)."""
-        votes = np.empty((len(idx), len(self.own)), np.intp)
-        _jit.cast_votes(idx, weights, self.scores, self.own, self.offsets, votes)
+        votes = np.empty((len(edges.idx), len(self.own)), np.intp)
+        _jit.cast_votes(edges.idx, edges.weights, self.scores, self.own, self.offsets, votes)
         return votes
 
 
@@ -51,11 +50,12 @@ class Consensus:
     vectors: FloatArray  # (t, k)
     directions: FloatArray  # (k, k) unit rows
     values: FloatArray  # eigenvalues of the consensus
+    n_iter: int = 0
 
-    def coordinates(self, idx: IdArray, weights: FloatArray) -> FloatArray:
+    def coordinates(self, edges: Edges) -> FloatArray:
         """Where the bases put each row: (n, k)."""
-        out = np.empty((len(idx), self.vectors.shape[1]))
-        _jit.vote_vectors(self.bases.votes(idx, weights), self.vectors, out)
+        out = np.empty((len(edges.idx), self.vectors.shape[1]))
+        _jit.vote_vectors(self.bases.votes(edges), self.vectors, out)
         return out
 
 
@@ -68,7 +68,7 @@ def make_bases(
     scores, own, start = [], [], 0
     for size in sizes:
         V = found.vectors[:, :size]
-        C = cone_directions(
+        C = find_cones(
             unit_rows(V),
             found.point_weights,
             int(size),
@@ -76,7 +76,7 @@ def make_bases(
             n_init=1,
             rng=rng,
             max_iter=20,
-        )
+        ).directions
         scores.append(V @ C.T)
         own.append(start + scores[-1].argmax(axis=1))
         start += int(size)
@@ -86,7 +86,7 @@ def make_bases(
 
 def make_consensus(
     bases: Bases,
-    graph: LandmarkGraph,
+    edges: Edges,
     sample: Sample,
     n_clusters: int,
     *,
@@ -95,21 +95,17 @@ def make_consensus(
 ) -> Consensus:
     """Join the bases: eigenvectors of the graph of base clusters, then cones over rows."""
     t = bases.scores.shape[1]
-    E, votes = np.zeros((t, t)), []
-    for start, stop in spans(len(sample)):
-        rows = sample.rows[start:stop].astype(np.float64)
-        votes.append(bases.votes(*graph.edges(rows)))
-        _jit.vote_graph(votes[-1], sample.weights[start:stop], E)
+    E, votes = np.zeros((t, t)), bases.votes(edges)
+    _jit.vote_graph(votes, sample.weights, E)
     degrees = E.sum(axis=1)
     used = degrees > 0
     scale = np.where(used, 1.0 / np.sqrt(np.where(used, degrees, 1.0)), 0.0)
     pairs = leading_eigenpairs(scale[:, None] * E * scale, n_clusters + 1, rng=rng)
     vectors = np.ascontiguousarray(scale[:, None] * pairs.vectors[:, :n_clusters])
-    every = np.concatenate(votes)
-    some = np.sort(rng.choice(len(every), min(len(every), CENTER_ROWS), replace=False))
+    some = np.sort(rng.choice(len(votes), min(len(votes), CENTER_ROWS), replace=False))
     U = np.empty((len(some), vectors.shape[1]))
-    _jit.vote_vectors(every[some], vectors, U)
-    directions = cone_directions(
+    _jit.vote_vectors(votes[some], vectors, U)
+    cones = find_cones(
         unit_rows(U),
         sample.weights[some],
         n_clusters,
@@ -117,4 +113,4 @@ def make_consensus(
         n_init=n_init,
         rng=rng,
     )
-    return Consensus(bases, vectors, directions, pairs.values)
+    return Consensus(bases, vectors, cones.directions, pairs.values, cones.n_iter)

@@ -6,7 +6,12 @@ import numpy as np
 
 from mercer._types import FloatArray, IdArray
 
-__all__ = ["numbering"]
+__all__ = ["content_order", "numbering"]
+
+
+def content_order(centers: FloatArray) -> IdArray:
+    """The clusters by their centres, lexicographically: an order that numbering does not change."""
+    return np.lexsort(tuple(centers.T[::-1]))
 
 
 def numbering(cluster_weights: FloatArray, centers: FloatArray) -> IdArray:

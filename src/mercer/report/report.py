@@ -76,8 +76,10 @@ class Report:
             f"{self.estimator}: {self.n_rows:,} rows × {self.n_features:,} columns, {self.dtype}",
             f"  kernel         {self.kernel}; {self.bandwidth}",
             f"  approximation  {self.approximation}: rank {self.rank}, error {error}",
-            f"  clusters       {len(self.cluster_weights)} of weight {sizes}{more}",
         ]
+        if self.cluster_weights:
+            count = len(self.cluster_weights)
+            lines.append(f"  clusters       {count} of weight {sizes}{more}")
         if self.inertia is not None:
             lines.append(f"  inertia        {self.inertia:.6g} after {self.n_iter} sweeps")
         if self.explained is not None:
