@@ -36,13 +36,27 @@ class LandmarkLabels:
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
         decide = self.labels_of_edges()
-        return lambda rows: decide(self.graph.edges(rows))
+        if self.graph.weighting != "gaussian":
+            return lambda rows: decide(self.graph.edges(rows))
+        order, scores, own = self._scores()
+
+        def decide_quickly(rows: Rows) -> IdArray:
+            idx, dist = self.graph.nearest(rows)
+            labels = np.empty(len(idx), np.intp)
+            _jit.cone_labels_of_distances(idx, dist, self.graph.gamma, scores, own, labels)
+            return order[labels]
+
+        return decide_quickly
+
+    def _scores(self) -> tuple[IdArray, FloatArray, IdArray]:
+        """Clusters in an order that their numbers do not change, scores of landmarks, labels."""
+        order = content_order(self.directions)
+        scores = np.ascontiguousarray(self.vectors @ self.directions[order].T)
+        return order, scores, scores.argmax(axis=1)
 
     def labels_of_edges(self) -> Callable[[Edges], IdArray]:
         """Ties to landmarks → labels."""
-        order = content_order(self.directions)  # ties must not depend on cluster numbers
-        scores = np.ascontiguousarray(self.vectors @ self.directions[order].T)
-        own = scores.argmax(axis=1)
+        order, scores, own = self._scores()
 
         def decide(edges: Edges) -> IdArray:
             labels = np.empty(len(edges.idx), np.intp)

@@ -102,10 +102,14 @@ def cell_candidates(low, step, shape, L, m, parent_ptr, parent_items, ratio, par
             grown = np.empty(2 * (filled + stop - start), np.int32)
             grown[:filled] = items[:filled]
             items = grown
+        first = filled
         for e in range(start, stop):
             if distances[e - start] <= limit:
                 items[filled] = parent_items[e] if ratio > 0 else e
+                distances[filled - first] = distances[e - start]
                 filled += 1
+        order = np.argsort(distances[: filled - first])  # near ones first: most others then fail
+        items[first:filled] = items[first:filled][order]
         ptr[c + 1] = filled
     return ptr, items[:filled].copy()
 
@@ -173,12 +177,36 @@ def cone_labels(idx, weights, scores, own, labels):  # labels: OUT (n,)
         label = own[idx[i, 0]]
         same = True
         for a in range(1, idx.shape[1]):
-            same = same and (weights[i, a] == 0.0 or own[idx[i, a]] == label)
+            same = same and own[idx[i, a]] == label
         if not same:
             total[:] = 0.0
             for a in range(idx.shape[1]):
                 for c in range(k):
                     total[c] += weights[i, a] * scores[idx[i, a], c]
+            label = 0
+            for c in range(1, k):
+                if total[c] > total[label]:
+                    label = c
+        labels[i] = label
+
+
+@jit
+def cone_labels_of_distances(idx, dist, gamma, scores, own, labels):  # labels: OUT (n,)
+    """`cone_labels` with Gaussian weights, which are computed only where they decide."""
+    k, m = scores.shape[1], idx.shape[1]
+    total = np.empty(k)
+    weights = np.empty((1, m))
+    for i in range(idx.shape[0]):
+        label = own[idx[i, 0]]
+        same = True
+        for a in range(1, m):
+            same = same and own[idx[i, a]] == label
+        if not same:
+            edge_weights(dist[i : i + 1], gamma, weights)
+            total[:] = 0.0
+            for a in range(m):
+                for c in range(k):
+                    total[c] += weights[0, a] * scores[idx[i, a], c]
             label = 0
             for c in range(1, k):
                 if total[c] > total[label]:

@@ -37,7 +37,6 @@ ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
 GRID_CELLS = 60_000
-GRID_NEIGHBORS = 16  # the cells' lists answer for so many
 EXACT_NEIGHBORS = 10  # per row where every row is a landmark
 
 
@@ -61,8 +60,6 @@ class Landmarks(BaseEstimator):
     n_neighbors : landmarks per row; None is 5 (10 where every row is a landmark).
     weights : "gaussian", or "rank" for 1, 1/2, 1/3 …, which no outlier can bend.
     sweeps : of Lloyd's algorithm over the landmarks.
-
-    Cells of a grid answer for m = n_neighbors up to 16; more neighbours are found by products.
     """
 
     def __init__(
@@ -97,11 +94,11 @@ class Landmarks(BaseEstimator):
             L = _choose_landmarks(Z, sample.weights, rank, sweeps=self.sweeps, rng=rng)
             m = self.n_neighbors or (EXACT_NEIGHBORS if len(L) == len(Z) else 5)
             m = min(m, max(len(L) // n_clusters, 1))  # no more than a cluster has landmarks
-            search = make_search(L, Z)
+            search = make_search(L, Z, m)
             idx, dist = _nearest_all(Z, search, min(m, len(L)), threads)
             used = np.unique(idx)
             if len(used) < len(L):  # landmarks that no row is near tell nothing
-                search, idx = make_search(L[used], Z), np.searchsorted(used, idx)
+                search, idx = make_search(L[used], Z, m), np.searchsorted(used, idx)
         gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
         edges = Edges(idx, _edge_weights(dist, gamma, self.weights))
         return LandmarkGraph(
@@ -144,11 +141,12 @@ class Search:
 
     landmarks: FloatArray  # (p, q) float64
     grid: tuple[FloatArray, FloatArray, IdArray, IdArray, IdArray] | None = None
+    grid_neighbors: int = 0  # the grid answers for so many
 
     def nearest(self, Z: FloatArray, m: int) -> tuple[IdArray, FloatArray]:
         """Numbers and squared distances of the m nearest landmarks, nearest first."""
         L, idx, dist = self.landmarks, np.empty((len(Z), m), np.intp), np.empty((len(Z), m))
-        if self.grid is not None and m <= GRID_NEIGHBORS:
+        if self.grid is not None and m <= self.grid_neighbors:
             _jit.nearest_by_grid(Z, L, *self.grid, idx, dist)
             return idx, dist
         single = L.astype(np.float32)
@@ -189,10 +187,14 @@ class LandmarkGraph:
     def trace_error(self) -> None:
         return None
 
-    def edges(self, rows: Rows) -> Edges:
-        """The ties of raw rows to landmarks; the same for a row wherever it stands."""
+    def nearest(self, rows: Rows) -> tuple[IdArray, FloatArray]:
+        """The landmarks of raw rows and squared distances; the same wherever a row stands."""
         Z = _projected(self.format.apply(rows), self.projection)
-        idx, dist = self.search.nearest(Z, self.n_neighbors)
+        return self.search.nearest(Z, self.n_neighbors)
+
+    def edges(self, rows: Rows) -> Edges:
+        """The ties of raw rows to landmarks."""
+        idx, dist = self.nearest(rows)
         return Edges(idx, _edge_weights(dist, self.gamma, self.weighting))
 
     def forget_training(self) -> LandmarkGraph:
@@ -212,8 +214,8 @@ class LandmarkGraph:
         return sp.csr_array(sp.vstack(blocks))
 
 
-def make_search(L: FloatArray, Z: FloatArray) -> Search:
-    """A grid over the box of Z for up to 3 features and many rows, products otherwise."""
+def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
+    """Finds the m nearest of L: a grid over the box of Z for up to 3 features, else products."""
     d = L.shape[1]
     if d > 3 or len(L) < 32:
         return Search(L)
@@ -224,10 +226,10 @@ def make_search(L: FloatArray, Z: FloatArray) -> Search:
     few = np.array([coarse] * d + [1] * (3 - d))
     many = np.array([coarse * ratio] * d + [1] * (3 - d))
     none = np.zeros(1, np.int64), np.zeros(1, np.int32)
-    m = min(GRID_NEIGHBORS, len(L))
+    m = min(m, len(L))
     ptr, items = _jit.cell_candidates(low, step * ratio, few, L, m, *none, 0, few)
     ptr, items = _jit.cell_candidates(low, step, many, L, m, ptr, items, ratio, few)
-    return Search(L, (low, step, many, ptr, items))
+    return Search(L, (low, step, many, ptr, items), m)
 
 
 def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:

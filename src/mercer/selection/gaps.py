@@ -37,7 +37,8 @@ def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Reco
         record.warn(
             f"the graph falls into {parts if parts < len(values) else 'more than ' + str(k)} "
             f"unconnected parts, but {k} clusters were asked for: which parts share a cluster is "
-            "arbitrary; ask for more clusters, or raise n_neighbors"
+            "arbitrary; ask for more clusters, or tie rows to more others (a smaller gamma, more "
+            "neighbours)"
         )
         return
     if len(values) <= k:
