@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._memory import Budget
 from mercer._progress import LineWriter, listening
 from mercer._threads import n_threads, single_threaded_blas
-from mercer._types import IdArray
+from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import tiles_of
-from mercer.cluster.problem import check_features, checked_source
+from mercer.cluster.problem import Problem, check_features, checked_source
 from mercer.data.source import TILE
+from mercer.report import Recorder, Report
 
 __all__ = ["Clusterer"]
 
@@ -78,6 +79,60 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 )
 
         return tiles(), source.n_rows
+
+    def _feasible_clusters(self, asked: int, problem: Problem, record: Recorder) -> int:
+        """As many clusters as asked, unless there are fewer distinct rows."""
+        n_distinct = len(problem.sample)
+        if asked == 1:
+            record.warn("n_clusters=1 puts every row into one cluster")
+        if n_distinct < asked:
+            record.warn(
+                f"X has {n_distinct} distinct rows (of positive weight) for n_clusters={asked}; "
+                f"{n_distinct} clusters were made"
+            )
+        return min(asked, n_distinct)
+
+    def _common_state(
+        self, problem: Problem, order: IdArray, labels: IdArray | None, weights: FloatArray
+    ) -> dict[str, Any]:
+        """Fitted attributes that every clusterer has; `order` numbers the clusters."""
+        source = problem.source
+        fitted: dict[str, Any] = {
+            "n_features_in_": source.n_features,
+            "cluster_weights_": weights[order],
+        }
+        if source.feature_names is not None:
+            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
+        if labels is not None:
+            fitted["labels_"] = np.argsort(order)[labels]
+        return fitted
+
+    def _report(
+        self,
+        problem: Problem,
+        approximation: Any,
+        factor: Any,
+        weights: FloatArray,
+        record: Recorder,
+        **more: Any,
+    ) -> Report:
+        """The story of the fit; `more` is what only this estimator tells."""
+        told: dict[str, Any] = {
+            "estimator": f"{type(self).__name__}(n_clusters={self.n_clusters!r})",
+            "n_rows": problem.source.n_rows,
+            "n_features": problem.source.n_features,
+            "n_distinct": len(problem.sample),
+            "dtype": str(problem.sample.format.dtype),
+            "bandwidth": problem.bandwidth,
+            "approximation": repr(approximation),
+            "rank": factor.rank,
+            "trace_error": factor.trace_error,
+            "cluster_weights": tuple(map(float, weights)),
+            "stages": tuple(record.stages),
+            "notes": tuple(record.notes),
+            "warnings": tuple(record.warnings),
+        }
+        return Report(**told | more)
 
     def _install(self, fitted: dict[str, Any]) -> Any:
         """All fitted state, at once and last; what an earlier fit left goes."""

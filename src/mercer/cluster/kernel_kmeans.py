@@ -22,7 +22,7 @@ from mercer.factors.base import Approximation, Factor
 from mercer.factors.choice import as_approximation
 from mercer.partitions.kmeans import Partition, kmeans
 from mercer.partitions.numbering import numbering
-from mercer.report import Recorder, Report
+from mercer.report import Recorder
 
 __all__ = ["KernelKMeans"]
 
@@ -143,7 +143,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 least_mean=least_mean,
                 least_rows=self.n_clusters,
             )
-            k = self._feasible_clusters(problem, record)
+            k = self._feasible_clusters(self.n_clusters, problem, record)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
             with record.stage("centres"):
@@ -192,18 +192,6 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             threads=threads,
         )
 
-    def _feasible_clusters(self, problem: Problem, record: Recorder) -> int:
-        """As many clusters as asked, unless there are fewer distinct rows."""
-        n_distinct = len(problem.sample)
-        if self.n_clusters == 1:
-            record.warn("n_clusters=1 puts every row into one cluster")
-        if n_distinct < self.n_clusters:
-            record.warn(
-                f"X has {n_distinct} distinct rows (of positive weight) for "
-                f"n_clusters={self.n_clusters}; {n_distinct} clusters were made"
-            )
-        return min(self.n_clusters, n_distinct)
-
     def _labeller(self) -> Any:
         return self._assignment().labels()
 
@@ -224,8 +212,6 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         record: Recorder,
     ) -> KernelKMeans:
         """All fitted state, at once and last."""
-        order = numbering(weights, partition.centers)
-        source = problem.source
         explained = _explained_share(partition, problem)
         if explained < LITTLE_EXPLAINED and len(weights) > 1:
             record.warn(
@@ -238,36 +224,24 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             record.warn(
                 f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
             )
-        fitted: dict[str, Any] = {
-            "n_features_in_": source.n_features,
-            "kernel_": factor.kernel,  # type: ignore[attr-defined]
+        order = numbering(weights, partition.centers)
+        kernel = factor.kernel  # type: ignore[attr-defined]
+        fitted = self._common_state(problem, order, labels, weights) | {
+            "kernel_": kernel,
             "factor_": factor.forget_training(),
             "cluster_centers_": partition.centers[order],
-            "cluster_weights_": weights[order],
             "inertia_": partition.inertia,
             "n_iter_": partition.n_iter,
         }
-        if source.feature_names is not None:
-            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
-        if labels is not None:
-            fitted["labels_"] = np.argsort(order)[labels]
-        fitted["report_"] = Report(
-            estimator=f"{type(self).__name__}(n_clusters={self.n_clusters})",
-            n_rows=source.n_rows,
-            n_features=source.n_features,
-            n_distinct=len(problem.sample),
-            dtype=str(problem.sample.format.dtype),
-            kernel=repr(factor.kernel),  # type: ignore[attr-defined]
-            bandwidth=problem.bandwidth,
-            approximation=repr(approximation),
-            rank=factor.rank,
-            trace_error=factor.trace_error,
-            cluster_weights=tuple(map(float, weights[order])),
+        fitted["report_"] = self._report(
+            problem,
+            approximation,
+            factor,
+            weights[order],
+            record,
+            kernel=repr(kernel),
             inertia=partition.inertia,
             n_iter=partition.n_iter,
-            stages=tuple(record.stages),
-            notes=tuple(record.notes),
-            warnings=tuple(record.warnings),
             explained=explained,
             n_full_sweeps=partition.n_full_sweeps,
         )
@@ -286,9 +260,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
 
 def _explained_share(partition: Partition, problem: Problem) -> float:
     """1 - Σ w‖f - c‖² / Σ w‖f‖²."""
-    weights = problem.weights
-    rows = problem.source.n_rows if problem.source.n_rows > EXACT_ROWS else None
     total = problem.sample.weights.sum()
-    if rows is not None:
-        total = rows if weights is None else weights.sum()
+    if problem.source.n_rows > EXACT_ROWS:
+        total = problem.source.n_rows if problem.weights is None else problem.weights.sum()
     return float(1.0 - partition.inertia / max(total * partition.mean_norm, np.finfo(float).tiny))

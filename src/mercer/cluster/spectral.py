@@ -26,7 +26,7 @@ from mercer.kernels.exponential import RBF
 from mercer.partitions.cones import find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
-from mercer.report import Recorder, Report
+from mercer.report import Recorder
 from mercer.selection.gaps import CLEAR, gap_warnings, ranked_gaps
 
 __all__ = ["SpectralClustering"]
@@ -220,22 +220,14 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def _most_clusters(self, problem: Problem, record: Recorder) -> int:
         """Clusters asked for (with "auto": looked at), as far as there are distinct rows."""
-        n_distinct = len(problem.sample)
         if self.n_clusters == "auto":
-            return min(MOST_CLUSTERS, max(n_distinct - 1, 1))
+            return min(MOST_CLUSTERS, max(len(problem.sample) - 1, 1))
         asked = int(self.n_clusters)
         if isinstance(self.rank, Integral) and self.rank < asked:
             raise ValueError(
                 f"rank={self.rank} cannot tell n_clusters={asked} clusters apart; raise rank"
             )
-        if asked == 1:
-            record.warn("n_clusters=1 puts every row into one cluster")
-        if n_distinct < asked:
-            record.warn(
-                f"X has {n_distinct} distinct rows (of positive weight) for n_clusters={asked}; "
-                f"{n_distinct} clusters were made"
-            )
-        return min(asked, n_distinct)
+        return self._feasible_clusters(asked, problem, record)
 
     def _factor(
         self,
@@ -339,47 +331,35 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self, found: Found, problem: Problem, approximation: Any, record: Recorder
     ) -> SpectralClustering:
         """All fitted state, at once and last."""
-        source, weights = problem.source, found.weights
+        weights = found.weights
         order = numbering(weights, found.labels_by.directions)
         ordered = found.labels_by.reordered(order)
         factor: Any = ordered.factor if isinstance(ordered, FactorLabels) else ordered.graph
-        is_ensemble = isinstance(ordered, EnsembleLabels)
         kernel = factor.kernel if isinstance(ordered, FactorLabels) else RBF(factor.gamma)
-        fitted: dict[str, Any] = {
-            "n_features_in_": source.n_features,
+        is_ensemble = isinstance(ordered, EnsembleLabels)
+        fitted = self._common_state(problem, order, found.labels, weights) | {
             "kernel_": kernel,
             "factor_": factor,
             "eigenvalues_": found.map.values,
             "consensus_": ordered.consensus if is_ensemble else None,
             "vectors_": None if is_ensemble else ordered.vectors,
             "directions_": None if is_ensemble else ordered.directions,
-            "cluster_weights_": weights[order],
             "n_clusters_": len(weights),
             "n_clusters_ranking_": found.ranking,
             "n_iter_": found.n_iter,
         }
-        if source.feature_names is not None:
-            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
-        if found.labels is not None:
-            fitted["labels_"] = np.argsort(order)[found.labels]
-        fitted["report_"] = Report(
-            estimator=f"{type(self).__name__}(n_clusters={self.n_clusters!r})",
-            n_rows=source.n_rows,
-            n_features=source.n_features,
-            n_distinct=len(problem.sample),
-            dtype=str(problem.sample.format.dtype),
+        words = {"bandwidth": SELF_SCALED} if self._is_self_scaled(approximation) else {}
+        fitted["report_"] = self._report(
+            problem,
+            approximation,
+            factor,
+            weights[order],
+            record,
             kernel=repr(kernel),
-            bandwidth=SELF_SCALED if self._is_self_scaled(approximation) else problem.bandwidth,
-            approximation=repr(approximation),
-            rank=factor.rank,
-            trace_error=factor.trace_error,
-            cluster_weights=tuple(map(float, weights[order])),
             eigenvalues=tuple(map(float, found.map.values)),
             residuals=tuple(map(float, found.map.residuals)),
             solver=found.map.solver,
-            stages=tuple(record.stages),
-            notes=tuple(record.notes),
-            warnings=tuple(record.warnings),
+            **words,
         )
         record.raise_warnings(stacklevel=3)
         return self._install(fitted)
