@@ -20,10 +20,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import mercer
-from mercer import KernelKMeans
+from mercer import KernelKMeans, SpectralClustering
 from mercer.cli.app import app
 from mercer.cli.progress import Bar, LogLines, rich_progress
-from mercer.datasets import ring_and_core
+from mercer.datasets import ring_and_core, rings
 from mercer.io import load, read_labels
 from mercer.metrics import adjusted_rand
 
@@ -82,10 +82,56 @@ def rows(tmp_path: Path) -> tuple[Path, np.ndarray]:
 def test_cluster_writes_the_labels_of_the_api(rows: Any, tmp_path: Path, suffix: str) -> None:
     file, X = rows
     out = tmp_path / f"labels{suffix}"
-    result = run("cluster", file, "-k", 3, "--gamma", "scale", "--seed", 1, "--out", out)
+    result = run("cluster", file, "-k", 2, "--seed", 1, "--out", out)
     assert result.exit_code == 0, result.output
-    expected = KernelKMeans(3, gamma="scale", random_state=1).fit(X).labels_
+    expected = SpectralClustering(2, random_state=1).fit(X).labels_
     np.testing.assert_array_equal(read_labels(out), expected)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
+@pytest.mark.parametrize(
+    ("flags", "estimator"),
+    [
+        ("-k 3", SpectralClustering(3)),
+        ("-k auto", SpectralClustering("auto")),
+        ("-k 3 --rank auto --ensemble 4", SpectralClustering(3, ensemble=4)),
+        ("-k 3 --rank 200 --gamma 30", SpectralClustering(3, rank=200, gamma=30.0)),
+        ("-k 3 --assign-labels cluster_qr", SpectralClustering(3, assign_labels="cluster_qr")),
+        (
+            "-k 3 --approximation nystrom --kernel laplacian --rank 50",
+            SpectralClustering(3, approximation="nystrom", kernel="laplacian", rank=50),
+        ),
+        (
+            "-k 3 --method kernel-kmeans --gamma scale",
+            KernelKMeans(3, gamma="scale"),
+        ),
+    ],
+    ids=str,
+)
+def test_every_method_writes_the_labels_of_the_api(
+    flags: str, estimator: Any, tmp_path: Path
+) -> None:
+    X, _ = rings(1500, random_state=0)
+    file, out, model = (tmp_path / name for name in ("data.npy", "labels.npy", "m.mercer"))
+    np.save(file, X)
+    words = ("--seed", 0, "--out", out, "--model", model)
+    result = run("cluster", file, *flags.split(), *words)
+    assert result.exit_code == 0, result.output
+    expected = estimator.set_params(random_state=0).fit(X).labels_
+    np.testing.assert_array_equal(read_labels(out), expected)
+    assert run("predict", model, file, "--out", out).exit_code == 0
+    np.testing.assert_array_equal(read_labels(out), expected)
+
+
+def test_auto_finds_the_rings_and_says_why(tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", rings(3000, random_state=0)[0])
+    result = run("cluster", tmp_path / "data.npy", "-k", "auto", "--seed", 0)
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    for words in ("cluster sizes 1,000, 1,000, 1,000", "eigenvalues 1.0000, ", "and 8 more"):
+        assert words in told
+    assert "note n_clusters=3 by the largest relative gap" in told
+    assert "error" not in told
 
 
 def test_every_option_reaches_the_estimator(rows: Any, tmp_path: Path) -> None:
@@ -101,6 +147,15 @@ def test_every_option_reaches_the_estimator(rows: Any, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     parameters = load(model).get_params(deep=False)
     assert {name: parameters[name] for name in options} == options
+    changed = {
+        "kernel": "rbf", "approximation": "landmarks", "ensemble": 3, "assign_labels": "cluster_qr",
+    }  # fmt: skip
+    options |= changed
+    flags = [word for name, value in options.items() for word in (_flag(name), value)]
+    result = run("cluster", file, *flags, "--model", model, "--method", "spectral")
+    assert result.exit_code == 0, result.output
+    parameters = load(model).get_params(deep=False)
+    assert {name: parameters[name] for name in options} == options
 
 
 def _flag(name: str) -> str:
@@ -111,12 +166,27 @@ def test_defaults_are_those_of_the_api(rows: Any, tmp_path: Path) -> None:
     """Those in force, and those the help tells."""
     file, _ = rows
     model = tmp_path / "m.mercer"
+    for method, cls in (("spectral", SpectralClustering), ("kernel-kmeans", KernelKMeans)):
+        assert run("cluster", file, "--model", model, "--method", method).exit_code == 0
+        assert load(model).get_params(deep=False) == cls().get_params(deep=False)
     assert run("cluster", file, "--model", model).exit_code == 0
-    assert load(model).get_params(deep=False) == KernelKMeans().get_params(deep=False)
+    assert type(load(model)) is SpectralClustering
     told = unboxed(run("cluster", "--help").stdout)
-    for name in ("n_clusters", "kernel", "gamma", "approximation", "rank", "n_init", "max_iter"):
-        default = inspect.signature(KernelKMeans).parameters[name].default
+    assert "(default spectral)" in told
+    for name in ("n_clusters", "gamma", "approximation", "rank", "n_init", "max_iter"):
+        assert re.search(rf"{_flag(name)} (?:(?! --).)*\(default {_told_default(name)}\)", told), (
+            name
+        )
+    for name in ("ensemble", "assign_labels"):
+        default = str(inspect.signature(SpectralClustering).parameters[name].default).lower()
         assert re.search(rf"{_flag(name)} (?:(?! --).)*\(default {default}\)", told), name
+
+
+def _told_default(name: str) -> str:
+    """The default of the default method, and that of the other where it differs."""
+    classes = (SpectralClustering, KernelKMeans)
+    one, other = (inspect.signature(cls).parameters[name].default for cls in classes)
+    return f"{one}" if one == other else f"{one}; kernel-kmeans: {other}"
 
 
 def test_help_names_every_kernel_and_approximation() -> None:
@@ -124,7 +194,7 @@ def test_help_names_every_kernel_and_approximation() -> None:
     from mercer.kernels import choice as kernels
 
     told = unboxed(run("cluster", "--help").stdout)
-    for name in [*kernels.NAMES, *approximations.NAMES]:
+    for name in [*kernels.NAMES, *approximations.NAMES, "landmarks"]:
         assert name in told
 
 
@@ -138,7 +208,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path, suffix: str) -> None:
     frame.to_parquet(file) if suffix == ".parquet" else frame.to_csv(file, index=False)
     out, model = tmp_path / "labels.npy", tmp_path / "m.mercer"
     run("cluster", file, "-k", 2, "--seed", 0, "--columns", "x,y", "--out", out, "--model", model)
-    expected = KernelKMeans(2, random_state=0).fit(frame[["x", "y"]]).labels_
+    expected = SpectralClustering(2, random_state=0).fit(frame[["x", "y"]]).labels_
     np.testing.assert_array_equal(read_labels(out), expected)
 
     again = tmp_path / "again.npy"
@@ -152,7 +222,8 @@ def test_predict_labels_new_rows_like_the_api(rows: Any, tmp_path: Path) -> None
     model, new, out = tmp_path / "m.mercer", tmp_path / "new.npy", tmp_path / "labels.npy"
     X_new, y_new = ring_and_core(200, random_state=1)
     np.save(new, X_new)
-    run("cluster", file, "-k", 2, "--gamma", "scale", "--seed", 0, "--model", model)
+    flags = ("-k", 2, "--method", "kernel-kmeans", "--gamma", "scale", "--seed", 0)
+    run("cluster", file, *flags, "--model", model)
     result = run("predict", model, new, "--out", out, "--max-memory", "100MB", "--jobs", 2)
     assert result.exit_code == 0, result.output
     assert f"wrote {out}" in result.stdout
@@ -175,7 +246,8 @@ def test_json_is_all_of_standard_output(rows: Any, tmp_path: Path) -> None:
 
 def test_the_report_tells_kernel_rank_sizes_and_stages(rows: Any) -> None:
     file, _ = rows
-    told = run("cluster", file, "-k", 2, "--gamma", 0.25, "--rank", 20).stdout
+    kmeans = ("--method", "kernel-kmeans")
+    told = run("cluster", file, "-k", 2, "--gamma", 0.25, "--rank", 20, *kmeans).stdout
     for word in ("RBF(gamma=0.25)", "rank 20", "of the trace", "cluster sizes", "factor", "labels"):
         assert word in told
 
@@ -253,17 +325,28 @@ def test_values_that_cannot_work(rows: Any) -> None:
 
 
 def test_wrong_usage() -> None:
+    kmeans = ("--method", "kernel-kmeans")
     wrong: list[tuple[tuple[object, ...], tuple[str, ...]]] = [
         (("--gamma", "wide"), ("--gamma", "'wide'", "auto, median, scale")),
         (("--gamma", "-1"), ("--gamma", "positive number")),
         (("--gamma", "nan"), ("--gamma", "positive number")),
         (("--kernel", "gauss"), ("--kernel", "'gauss'", "rbf")),
-        (("--approximation", "none"), ("--approximation", "cholesky")),
-        (("--method", "magic"), ("--method", "kernel-kmeans")),
+        (("--approximation", "none"), ("--approximation", "landmarks, cholesky")),
+        (("--assign-labels", "magic"), ("--assign-labels", "kmeans, cluster_qr")),
+        (("--method", "magic"), ("--method", "spectral, kernel-kmeans")),
+        ((*kmeans, "-k", "auto"), ("--n-clusters auto needs --method spectral",)),
+        ((*kmeans, "--rank", "auto"), ("--rank auto needs --method spectral",)),
+        ((*kmeans, "--approximation", "landmarks"), ("needs --method spectral",)),
+        ((*kmeans, "--ensemble", 5), ("has no --ensemble",)),
+        ((*kmeans, "--assign-labels", "kmeans"), ("has no --assign-labels",)),
+        (("--ensemble", 1), ("--ensemble",)),
+        (("-k", "many"), ("-k", "'many'", "auto")),
+        (("-k", "2.5"), ("-k", "'2.5'", "whole number")),
         (("--max-memory", "much"), ("--max-memory", "500MB")),
         (("--columns", "a,,b"), ("--columns", "empty name")),
         (("-k", 0), ("-k",)),
-        (("--rank", 0), ("--rank",)),
+        (("-k", -3), ("-k",)),
+        (("--rank", 0), ("--rank", "whole number")),
         (("--seed", -1), ("--seed",)),
         (("--unknown",), ("--unknown",)),
     ]
@@ -276,7 +359,7 @@ def test_outputs_are_checked_before_the_work(
     rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, _ = rows
-    monkeypatch.setattr(KernelKMeans, "fit", lambda *_: pytest.fail("the work began"))
+    monkeypatch.setattr(SpectralClustering, "fit", lambda *_: pytest.fail("the work began"))
     wrong: list[tuple[tuple[object, ...], tuple[str, ...]]] = [
         (("--out", tmp_path / "none" / "labels.npy"), ("there is no folder",)),
         (("--model", tmp_path / "none" / "m.mercer"), ("there is no folder",)),
@@ -361,15 +444,18 @@ def test_errors_in_a_process_are_one_line_and_a_code(tmp_path: Path) -> None:
     assert err == f"error: there is no file {tmp_path / 'none.npy'}; check the path\n"
 
 
-@pytest.mark.parametrize("stage", ["centres", "predict"])
-def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path, stage: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "stage"),
+    [("kernel-kmeans", "centres"), ("kernel-kmeans", "predict"), ("spectral", "labels")],
+)
+def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path, method: str, stage: str) -> None:
     X = np.random.default_rng(0).normal(size=(500_000, 4)).astype(np.float32)
     np.save(tmp_path / "data.npy", X)
     out = tmp_path / "labels.npy"
     out.write_text("old")
     process = start(
         "cluster", tmp_path / "data.npy", "-k", 20, "--rank", 128, "--max-iter", 2, "--seed", 0,
-        "--out", out, "--model", tmp_path / "m.mercer",
+        "--out", out, "--model", tmp_path / "m.mercer", "--method", method,
     )  # fmt: skip
     assert process.stderr is not None
     while f"] {stage}" not in (line := process.stderr.readline()):
@@ -393,7 +479,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
     names = {"data.npy", "labels.parquet", "model.mercer", "demo.png"}
     assert {path.name for path in folder.iterdir()} == names
     assert all(f"wrote {folder / name}" in result.stdout for name in names)
-    _, y = ring_and_core(2000, random_state=0)
+    _, y = rings(2000, random_state=0)
     assert adjusted_rand(y, read_labels(folder / "labels.parquet")) > 0.99
     assert re.search(r"^Mercer, 200 new rows +(1\.000|0\.99\d)", result.stdout, re.MULTILINE)
 

@@ -39,8 +39,10 @@ from mercer import (
     Nystrom,
     Polynomial,
     RandomFourier,
+    SpectralClustering,
 )
-from mercer.datasets import blobs, ring_and_core
+from mercer.datasets import blobs, ring_and_core, rings
+from mercer.factors.landmarks import Landmarks
 from mercer.io import atomic, load, save
 from mercer.kernels import FunctionKernel
 from mercer.kernels.choice import NAMES
@@ -438,9 +440,9 @@ def manifest_of(contents: dict[str, bytes]) -> dict[str, Any]:
     return json.loads(contents["manifest.json"])
 
 
-def with_manifest(change: Callable[[dict[str, Any]], Any]) -> bytes:
+def with_manifest(change: Callable[[dict[str, Any]], Any], data: bytes | None = None) -> bytes:
     """The file with another manifest: its checksums are right, its word is not."""
-    contents = members()
+    contents = members(data)
     manifest = manifest_of(contents)
     change(manifest)
     return zipped({**contents, "manifest.json": json.dumps(manifest).encode()})
@@ -829,6 +831,283 @@ def test_sparse_tables_with_indices_beyond_are_refused(tmp_path: Path) -> None:
             refuse(rehashed(contents), tmp_path, "sparse table")
 
 
+# Spectral models
+
+
+def spectral(X: Any, **parameters: Any) -> SpectralClustering:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # gaps that are not clear
+        return SpectralClustering(**{"n_clusters": 3, "random_state": 0, **parameters}).fit(X)
+
+
+def sparse_rows() -> Any:
+    dense = rows(n_features=80)
+    return sp.csr_array(np.where(dense > 8, dense, 0))
+
+
+SPECTRAL: dict[str, tuple[Any, dict[str, Any]]] = {
+    "plane": (rings(1500, random_state=0)[0], {}),
+    "line": (rows(n_features=1), {}),
+    "space": (rows(n_rows=1200), {"rank": 100}),
+    "single": (rings(1500, random_state=0, dtype="f4")[0], {}),
+    "ten columns": (rows(n_features=10), {"rank": 30}),
+    "many columns": (rows(n_features=70), {"rank": 30}),
+    "sparse": (sparse_rows(), {}),
+    "few landmarks": (rows(), {"rank": 5}),
+    "gamma": (rows(), {"kernel": RBF(0.1)}),
+    "rank weights": (rows(), {"approximation": Landmarks(60, weights="rank", n_neighbors=20)}),
+    "ensemble": (rings(1500, random_state=0)[0], {"ensemble": 5, "rank": 200}),
+    "ensemble, single": (rows(n_features=10, dtype="f4"), {"ensemble": 2}),
+    "auto": (rows(), {"n_clusters": "auto"}),
+    "one cluster": (rows(), {"n_clusters": 1}),
+    "one cluster of an ensemble": (rows(), {"n_clusters": 1, "ensemble": 3}),
+    "cluster_qr": (rows(), {"assign_labels": "cluster_qr"}),
+    "cholesky": (rows(dtype="f4"), {"approximation": "cholesky", "rank": 20}),
+    "nystrom": (rows(), {"approximation": Nystrom(20), "kernel": Laplacian(columns=[0, 2])}),
+    "fourier": (rows(), {"approximation": "fourier"}),
+    "exact": (rows(), {"approximation": "exact"}),
+    "precomputed": (RBF(0.05)(rows()), {"approximation": "exact", "kernel": "precomputed"}),
+    "blocks": (blocks(), {"approximation": "cholesky", "kernel": RBF(columns="image")}),
+}
+
+
+@pytest.mark.parametrize("case", SPECTRAL.values(), ids=SPECTRAL.keys())
+def test_loading_gives_back_spectral_models(
+    case: tuple[Any, dict[str, Any]], tmp_path: Path
+) -> None:
+    X, parameters = case
+    model = spectral(X, **parameters)
+    loaded = saved_and_loaded(model, tmp_path)
+    assert loaded.predict(X).tobytes() == model.labels_.tobytes()
+    assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
+    assert set(vars(loaded)) == set(vars(model)) - {"labels_"}
+    assert repr(loaded) == repr(model)
+    assert loaded.report_ == model.report_
+    assert loaded.n_clusters_ranking_ == model.n_clusters_ranking_
+    for name in ("eigenvalues_", "cluster_weights_"):
+        assert getattr(loaded, name).tobytes() == getattr(model, name).tobytes()
+    save(loaded, tmp_path / "second.model")
+    assert (tmp_path / "second.model").read_bytes() == (tmp_path / "a.model").read_bytes()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("ensemble", [None, 4])
+def test_loading_gives_back_spectral_models_for_any_seed(
+    seed: int, ensemble: int | None, tmp_path: Path
+) -> None:
+    X, _ = rings(1200, random_state=seed)
+    model = spectral(X, random_state=seed, ensemble=ensemble, rank=150)
+    loaded = saved_and_loaded(model, tmp_path)
+    X_new = 3 * np.random.default_rng(seed).normal(size=(500, 2))  # in and out of the grid
+    assert loaded.predict(X_new).tobytes() == model.predict(X_new).tobytes()
+    assert loaded.transform(X_new).tobytes() == model.transform(X_new).tobytes()
+    assert loaded.memberships(X_new).tobytes() == model.memberships(X_new).tobytes()
+
+
+def test_a_grid_is_made_again_and_is_not_in_the_file() -> None:
+    model = spectral(rings(1500, random_state=0)[0])
+    arrays = manifest_of(members(packed(model)))["arrays"]
+    named = {name.rpartition(".")[2] for name in arrays if name.startswith("factor_.search")}
+    assert named == {"landmarks", "low", "step", "shape"}
+    with tempfile.TemporaryDirectory() as folder:
+        grid = saved_and_loaded(model, Path(folder)).factor_.search.grid
+    for mine, theirs in zip(grid, model.factor_.search.grid, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_grid_with_endless_lists_is_not_made(tmp_path: Path) -> None:
+    """A million landmarks in one point would be in the list of every cell."""
+    contents, p = members(spectral_bytes()), 10**6
+    contents["factor_.search.landmarks.npy"] = npy_bytes(np.zeros((p, 2)))
+    contents["vectors_.npy"] = npy_bytes(np.ones((p, 3)))
+    shapes = {"factor_.search.landmarks": [p, 2], "vectors_": [p, 3]}
+    (tmp_path / "a.model").write_bytes(rehashed(contents, **shapes))
+    assert load(tmp_path / "a.model").factor_.search.grid is None
+
+
+@cache
+def spectral_model(ensemble: int | None = None) -> SpectralClustering:
+    return spectral(rings(1500, random_state=0)[0], rank=60, ensemble=ensemble)
+
+
+@cache
+def spectral_bytes(ensemble: int | None = None) -> bytes:
+    return packed(spectral_model(ensemble))
+
+
+@pytest.mark.parametrize("ensemble", [None, 3])
+def test_no_flipped_bit_gives_other_spectral_labels(ensemble: int | None, tmp_path: Path) -> None:
+    model, data, draw = spectral_model(ensemble), spectral_bytes(ensemble), random.Random(0)
+    X, _ = rings(300, random_state=1)
+    labels, n_refused = model.predict(X), 0
+    for bit in draw.sample(range(8 * len(data)), 200):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "flipped.model").write_bytes(bytes(flipped))
+        try:
+            loaded = load(tmp_path / "flipped.model")
+        except ModelFileError:
+            n_refused += 1
+            continue
+        assert loaded.predict(X).tobytes() == labels.tobytes()
+    assert n_refused > 150
+
+
+def changed(name: str, change: Callable[[np.ndarray], Any], ensemble: int | None) -> bytes:
+    """The file with another array, whose shape and SHA-256 the manifest tells as they are."""
+    contents = members(spectral_bytes(ensemble))
+    array = np.load(BytesIO(contents[f"{name}.npy"]))
+    array = np.asarray(change(array), order="C")
+    contents[f"{name}.npy"] = npy_bytes(array)
+    return rehashed(contents, **{name: list(array.shape)})
+
+
+def put(place: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """The array with another value at one place."""
+
+    def change(array: np.ndarray) -> np.ndarray:
+        array[place] = value
+        return array
+
+    return change
+
+
+GRAPH, BASES = "factor_.search", "consensus_.bases"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "match"),
+    [
+        ("vectors_", lambda a: a[:-1], "vectors"),
+        ("vectors_", lambda a: a[:, :-1], "directions"),
+        ("vectors_", put((0, 0), np.nan), "vectors"),
+        ("directions_", lambda a: a[:, :-1], "directions"),
+        ("directions_", lambda a: a[:-1], "number of clusters"),
+        ("directions_", lambda a: a[:0], "directions"),
+        ("directions_", np.ravel, "directions"),
+        ("cluster_weights_", lambda a: a[:-1], "number of clusters"),
+        ("eigenvalues_", lambda a: a[None], "eigenvalues"),
+        ("factor_.format.shift", lambda a: a[:-1], "shift"),
+        (f"{GRAPH}.landmarks", lambda a: a[:-1], "vectors"),
+        (f"{GRAPH}.landmarks", lambda a: a[:4], "vectors|neighbours|answers"),
+        (f"{GRAPH}.landmarks", lambda a: a[:, :-1], "grid"),
+        (f"{GRAPH}.landmarks", lambda a: np.hstack([a, a]), "no grid"),
+        (f"{GRAPH}.landmarks", lambda a: a[:0], "landmarks"),
+        (f"{GRAPH}.landmarks", put((0, 0), np.inf), "landmarks"),
+        (f"{GRAPH}.landmarks", put((0, 0), 1e200), "landmarks"),
+        (f"{GRAPH}.low", lambda a: a[:-1], "corner"),
+        (f"{GRAPH}.low", put(0, np.nan), "corner"),
+        (f"{GRAPH}.step", lambda a: a[:-1], "size"),
+        (f"{GRAPH}.step", put(0, 0.0), "size"),
+        (f"{GRAPH}.step", put(0, -1.0), "size"),
+        (f"{GRAPH}.shape", lambda a: a[:-1], "shape"),
+        (f"{GRAPH}.shape", put(0, 0), "shape"),
+        (f"{GRAPH}.shape", put(0, -8), "shape"),
+        (f"{GRAPH}.shape", put(0, 9), "shape"),
+        (f"{GRAPH}.shape", put(2, 2), "shape"),
+        (f"{GRAPH}.shape", put(0, 8 * 2**40), "shape"),
+    ],
+)
+def test_landmark_graphs_must_belong_together(
+    name: str, change: Callable[[np.ndarray], Any], match: str, tmp_path: Path
+) -> None:
+    refuse(changed(name, change, None), tmp_path, match)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "match"),
+    [
+        (f"{BASES}.own", put((0, 0), -1), "base cluster"),
+        (f"{BASES}.own", put((-1, -1), 10**6), "base cluster"),
+        (f"{BASES}.own", lambda a: a[::-1], "base cluster"),
+        (f"{BASES}.own", lambda a: a[:, :-1], "landmarks"),
+        (f"{BASES}.own", lambda a: a[:-1], "offsets"),
+        (f"{BASES}.own", lambda a: a[:0], "landmarks"),
+        (f"{BASES}.offsets", put(0, -1), "offsets"),
+        (f"{BASES}.offsets", put(-1, 10**6), "offsets"),
+        (f"{BASES}.offsets", put(1, 0), "offsets"),
+        (f"{BASES}.offsets", lambda a: a[::-1], "offsets"),
+        (f"{BASES}.offsets", lambda a: a[:-1], "offsets"),
+        (f"{BASES}.scores", lambda a: a[:-1], "scores"),
+        (f"{BASES}.scores", lambda a: a[:, :-1], "offsets"),
+        (f"{BASES}.scores", put((0, 0), np.inf), "scores"),
+        ("consensus_.vectors", lambda a: a[:-1], "base clusters"),
+        ("consensus_.vectors", lambda a: a[:, :-1], "directions"),
+        ("consensus_.directions", lambda a: a[:, :-1], "directions"),
+        ("consensus_.directions", lambda a: a[:-1], "number of clusters"),
+        ("consensus_.values", lambda a: a[None], "eigenvalues"),
+        (f"{GRAPH}.landmarks", lambda a: a[:-1], "partitions"),
+    ],
+)
+def test_a_consensus_must_belong_together(
+    name: str, change: Callable[[np.ndarray], Any], match: str, tmp_path: Path
+) -> None:
+    refuse(changed(name, change, 3), tmp_path, match)
+
+
+def fields_of(manifest: dict[str, Any], name: str = "factor_") -> dict[str, Any]:
+    return manifest["fitted"][name]["fields"]
+
+
+SPECTRAL_CHANGES: dict[str, Change] = {
+    "no neighbours": lambda m: fields_of(m).update(n_neighbors=0),
+    "too many neighbours": lambda m: fields_of(m).update(n_neighbors=61),
+    "neighbours no number": lambda m: fields_of(m).update(n_neighbors=5.0),
+    "gamma zero": lambda m: fields_of(m).update(gamma=0.0),
+    "gamma infinite": lambda m: fields_of(m).update(gamma=np.inf),
+    "gamma not a number": lambda m: fields_of(m).update(gamma=np.nan),
+    "gamma another": lambda m: fields_of(m).update(gamma=2.0),
+    "weighting unknown": lambda m: fields_of(m).update(weighting="none"),
+    "projection of another shape": lambda m: fields_of(m).update(projection={"array": "vectors_"}),
+    "landmarks gone": lambda m: fields_of(m).update(search=None),
+    "format gone": lambda m: fields_of(m).update(format=None),
+    "edges": lambda m: fields_of(m).update(training_edges=1),
+    "corner gone": lambda m: fields_of(m)["search"]["fields"].update(low=None),
+    "cells gone": lambda m: fields_of(m)["search"]["fields"].update(step=None),
+    "shape gone": lambda m: fields_of(m)["search"]["fields"].update(shape=None),
+    "grid for none": lambda m: fields_of(m)["search"]["fields"].update(grid_neighbors=0),
+    "grid for more": lambda m: fields_of(m)["search"]["fields"].update(grid_neighbors=61),
+    "a grid": lambda m: fields_of(m)["search"]["fields"].update(grid=None),
+    "kernel another": lambda m: m["fitted"].update(kernel_={"class": "Cosine", "params": {}}),
+    "vectors gone": lambda m: m["fitted"].update(vectors_=None),
+    "directions gone": lambda m: m["fitted"].update(directions_=None),
+    "ranking no pairs": lambda m: m["fitted"].update(n_clusters_ranking_=[1, 2]),
+    "ranking of texts": lambda m: m["fitted"].update(n_clusters_ranking_=[{"tuple": ["2", 0.5]}]),
+    "clusters more": lambda m: m["fitted"].update(n_clusters_=4),
+    "features more": lambda m: m["fitted"].update(n_features_in_=3),
+    "report wrong": lambda m: m["report"].update(eigenvalues=["one"]),
+    "another estimator": lambda m: m.update({"class": "KernelFeatures"}),
+}
+
+
+@pytest.mark.parametrize("change", SPECTRAL_CHANGES.values(), ids=SPECTRAL_CHANGES.keys())
+def test_spectral_manifests_that_make_no_sense_are_refused(change: Change, tmp_path: Path) -> None:
+    refuse(with_manifest(change, spectral_bytes()), tmp_path)
+
+
+ENSEMBLE_CHANGES: dict[str, Change] = {
+    "bases gone": lambda m: fields_of(m, "consensus_").update(bases=None),
+    "vectors gone": lambda m: fields_of(m, "consensus_").update(vectors=None),
+    "sweeps no number": lambda m: fields_of(m, "consensus_").update(n_iter=None),
+    "vectors twice": lambda m: m["fitted"].update(vectors_={"array": "consensus_.vectors"}),
+    "consensus gone": lambda m: m["fitted"].update(consensus_=None),
+    "consensus a graph": lambda m: m["fitted"].update(consensus_=m["fitted"]["factor_"]),
+}
+
+
+@pytest.mark.parametrize("change", ENSEMBLE_CHANGES.values(), ids=ENSEMBLE_CHANGES.keys())
+def test_ensembles_that_make_no_sense_are_refused(change: Change, tmp_path: Path) -> None:
+    refuse(with_manifest(change, spectral_bytes(3)), tmp_path)
+
+
+def test_a_consensus_needs_landmarks(tmp_path: Path) -> None:
+    """One that is sound by itself, beside a factor it does not belong to."""
+    model = spectral(rows(), ensemble=3)
+    other = spectral(rows(), approximation="exact")
+    model.kernel_, model.factor_ = other.kernel_, other.factor_
+    refuse(packed(model), tmp_path, "not those of the landmarks")
+
+
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 WORDS = ["class", "params", "fields", "array", "tuple", "slice", "csr", "same", "names", "dtype"]
 TREES = st.recursive(
@@ -874,6 +1153,37 @@ def test_any_manifest_is_refused_or_predicts(
         warnings.simplefilter("ignore")
         labels = loaded.predict(rows())
     assert labels.shape == (120,)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    place=st.integers(0, 10**6),
+    tree=TREES,
+    remove=st.booleans(),
+    ensemble=st.sampled_from([None, 3]),
+)
+def test_any_spectral_manifest_is_refused_or_predicts(
+    place: int, tree: Any, remove: bool, ensemble: int | None, tmp_path: Path
+) -> None:
+    def change(manifest: dict[str, Any]) -> None:
+        every = places(manifest)
+        holder, key = every[place % len(every)]
+        if remove:
+            del holder[key]
+        else:
+            holder[key] = tree
+
+    (tmp_path / "fuzzed.model").write_bytes(with_manifest(change, spectral_bytes(ensemble)))
+    try:
+        loaded = load(tmp_path / "fuzzed.model")
+    except ModelFileError:
+        return
+    loaded.set_params(n_jobs=None, verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels = loaded.predict(rings(200, random_state=1)[0])
+    assert labels.shape == (200,)
+    assert labels.max() < loaded.n_clusters_
 
 
 def test_a_model_of_rings_is_small(tmp_path: Path) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
-import reference
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+import reference
 from mercer import RBF, IncompleteCholesky, MercerWarning, SpectralClustering
 from mercer.cluster.cones import LandmarkLabels
 from mercer.data.sample import as_sample
@@ -63,7 +64,7 @@ def incidence(edges: Edges, rank: int):
     return B
 
 
-def normalised(W, weights=None):
+def normalised(W):
     """D^-½ W D^-½, and the degrees."""
     degrees = W.sum(axis=1)
     return W / np.sqrt(np.outer(degrees, degrees)), degrees
@@ -94,13 +95,13 @@ def test_nearest_landmarks_are_those_of_brute_force(by, d, seed):
     inside = rng(seed).normal(size=(400, d))
     L = inside[:90].copy()
     Z = np.vstack([inside, 5.0 * inside[:50], inside[:50], 1e6 * inside[:5], np.zeros((1, d))])
-    search = Search(L) if by == "products" else make_search(L, inside)
+    search = Search(L) if by == "products" else make_search(L, inside, 10)
     assert (search.grid is not None) == (by == "grid" and d <= 3)
-    for m in (1, 5, 16, 20, 90):  # lists of a cell answer for 16; more are found by products
+    for m in (1, 5, 10, 20, 90):  # the grid answers for 10; more are found by products
         idx, distances = search.nearest(Z, m)
         expected, squares = nearest_landmarks(Z, L, m)
         assert np.array_equal(idx, expected)
-        assert np.array_equal(distances, squares)
+        assert distances == pytest.approx(squares, rel=1e-12)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
@@ -110,7 +111,7 @@ def test_equally_near_landmarks_are_taken_by_number(by, d):
     side = {1: 40, 2: 6, 3: 4, 5: 2}[d]
     lattice = np.stack(np.meshgrid(*[np.arange(float(side))] * d), axis=-1).reshape(-1, d)
     L = np.repeat(lattice, 2, axis=0)
-    search = Search(L) if by == "products" else make_search(L, lattice)
+    search = Search(L) if by == "products" else make_search(L, lattice, 5)
     Z = np.vstack([lattice, lattice + 0.5, lattice - 3.0])
     idx, distances = search.nearest(Z, 5)
     expected, squares = nearest_landmarks(Z, L, 5)
@@ -253,19 +254,20 @@ def test_labels_by_the_shortcut_of_cones_are_the_largest_inner_products(seed):
 # --- eigensolvers ---------------------------------------------------------------------------------
 
 
+@cache
 def spectrum(n, seed=0):
     """A symmetric matrix with eigenvalues 1, .9, .8 … and a tail in [0, .3]."""
     Q, _ = np.linalg.qr(rng(seed).normal(size=(n, n)))
     values = np.concatenate([1.0 - 0.1 * np.arange(5), rng(seed).uniform(0, 0.3, n - 5)])
-    return (Q * values) @ Q.T
+    A = (Q * values) @ Q.T
+    return (A + A.T) / 2
 
 
-@pytest.mark.parametrize("n", [60, 700])  # in float64 alone; in float32, then polished
+@pytest.mark.parametrize("n", [60, 450])  # in float64 alone; in float32, then polished
 @pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "lobpcg"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_eigensolvers_agree_with_a_full_decomposition(form, solver, n):
     A = spectrum(n)
-    A = (A + A.T) / 2
     found = leading_eigenpairs(form(A), 4, solver=solver, tol=1e-9, rng=rng())
     values, vectors = leading(A, 4)
     assert found.values == pytest.approx(values, abs=1e-9)
@@ -278,7 +280,7 @@ def test_eigensolvers_agree_with_a_full_decomposition(form, solver, n):
 
 
 def test_a_large_dense_matrix_is_polished_in_float64():
-    found = leading_eigenpairs(spectrum(700), 4, rng=rng())
+    found = leading_eigenpairs(spectrum(450), 4, rng=rng())
     assert "polished" in found.solver
     assert (found.residuals < 1e-7).all()  # float32 alone leaves about 1e-6
 
@@ -350,6 +352,60 @@ def test_fewer_clusters_than_unconnected_parts_is_said():
     assert any("unconnected" in text for text in model.report_.warnings)
 
 
+def auto(X, seed):
+    """The number found by n_clusters="auto", and whether it is called unclear."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SpectralClustering("auto", random_state=seed).fit(X)
+    assert model.n_clusters_ranking_[0][0] == model.n_clusters_ == len(model.cluster_weights_)
+    return model.n_clusters_, any("not clear" in str(w.message) for w in caught)
+
+
+@seeds
+def test_auto_finds_two_moons(seed):
+    assert auto(make_moons(1000, noise=0.05, random_state=seed)[0], seed)[0] == 2
+
+
+@few_seeds
+def test_auto_finds_three_rings_of_many_points(seed):
+    assert auto(rings(10_000, random_state=seed)[0], seed)[0] == 3
+
+
+@seeds
+@pytest.mark.parametrize("n", [1000, 3000])
+def test_auto_finds_three_groups_or_says_that_it_is_not_sure(n, seed):
+    for X in (far_blobs(seed, n)[0], rings(n, random_state=seed)[0]):
+        found, is_unclear = auto(X, seed)
+        assert found == 3 or is_unclear
+
+
+@few_seeds
+def test_auto_finds_three_far_blobs(seed):
+    assert auto(far_blobs(seed, 1000)[0], seed)[0] == 3
+
+
+@seeds
+def test_auto_is_not_sure_about_one_blob_in_many_dimensions(seed):
+    assert auto(rng(seed).normal(size=(1000, 16)), seed)[1]
+
+
+@pytest.mark.xfail(reason="stray points of one cloud look like clusters of their own", strict=True)
+def test_auto_is_not_sure_about_one_blob_in_the_plane():
+    assert all(auto(rng(seed).normal(size=(1000, 2)), seed)[1] for seed in range(10))
+
+
+@pytest.mark.xfail(reason="at 1,000 points two of three rings are often taken as one", strict=True)
+def test_auto_finds_three_rings_of_few_points():
+    found = [auto(rings(1000, random_state=seed)[0], seed)[0] for seed in range(10)]
+    assert found == [3] * 10
+
+
+@pytest.mark.xfail(reason="a few stray points may be a cluster: 4 at seed 4", strict=True)
+def test_auto_finds_three_far_blobs_for_every_seed():
+    found = [auto(far_blobs(seed, 1000)[0], seed)[0] for seed in range(10)]
+    assert found == [3] * 10
+
+
 # --- labels, memberships, coordinates -------------------------------------------------------------
 
 
@@ -387,7 +443,7 @@ def test_transform_gives_unit_coordinates(params):
 
 
 def test_an_ensemble_is_at_least_as_good_on_digits():
-    """Means over seeds 0–9, measured: .873 for one graph, .888 for ensembles of 20 (sd .010)."""
+    """Means of NMI, measured over ten seeds: .873 for one graph, .888 for ensembles of 20."""
     X, y = load_digits(return_X_y=True)
 
     def mean_nmi(**params):
@@ -443,16 +499,27 @@ def test_an_outlier_at_a_million_sigma_spoils_nothing(params):
     X = np.vstack([X, [[1e6, 0.0]]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MercerWarning)  # it may be a part of its own
-        model = SpectralClustering(4, random_state=0, **params).fit(X)
+        model = SpectralClustering(3, random_state=0, **params).fit(X)
     assert np.isfinite(model.transform(X)).all()
     assert adjusted_rand_score(y, model.labels_[:-1]) >= 0.99
 
 
+def test_an_outlier_at_a_million_sigma_is_a_cluster_if_there_is_room():
+    """(An ensemble cuts a blob in two instead: it prefers clusters of some weight.)"""
+    X, y = far_blobs(n=3000)
+    X, y = np.vstack([X, [[1e6, 0.0]]]), np.concatenate([y, [3]])
+    model = SpectralClustering(4, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) >= 0.99
+
+
 @few_seeds
 def test_heavy_duplicates_do_not_bend_the_graph(seed):
+    """Rows of weight 20,000 are nearly parts of their own: a word about it is allowed."""
     X, y = far_blobs(seed, 600)
     ids = np.concatenate([np.arange(600), np.repeat(np.arange(3), 20_000)])
-    model = SpectralClustering(3, random_state=seed).fit(X[ids])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "eigenvalues", MercerWarning)
+        model = SpectralClustering(3, random_state=seed).fit(X[ids])
     assert adjusted_rand_score(y[ids], model.labels_) >= 0.99
 
 
@@ -481,22 +548,27 @@ def test_a_model_forgets_the_ties_of_its_rows():
 SHAPES = {
     "moons": (2, lambda n, seed: make_moons(n, noise=0.05, random_state=seed)),
     "circles": (2, lambda n, seed: make_circles(n, noise=0.05, factor=0.5, random_state=seed)),
-    "blobs in 2-d": (
-        *(3, lambda n, seed: make_blobs(n, 2, centers=CORNERS, random_state=seed)),
-    ),
-    "blobs in 100-d": (
-        *(3, lambda n, seed: make_blobs(n, 100, centers=20 * np.eye(3, 100), random_state=seed)),
-    ),
+    "blobs in 2-d": (3, lambda n, seed: distant_blobs(n, 2, seed)),
+    "blobs in 100-d": (3, lambda n, seed: distant_blobs(n, 100, seed)),
     "spirals": (2, lambda n, seed: spirals(n, random_state=seed)),
     "rings": (3, lambda n, seed: rings(n, random_state=seed)),
 }
 every_shape = pytest.mark.parametrize("name", SHAPES)
 
 
-def ari_of_defaults(name, n, seed):
+def distant_blobs(n, d, seed):
+    return make_blobs(n, d, centers=20.0 * np.eye(3, d), random_state=seed)
+
+
+def ari_of_defaults(name, n, seed, **params):
+    """Stray points of blobs may hang on loosely, or not at all: a word about it is allowed."""
     n_clusters, generate = SHAPES[name]
     X, y = generate(n, seed)
-    return adjusted_rand_score(y, SpectralClustering(n_clusters, random_state=seed).fit(X).labels_)
+    with warnings.catch_warnings():
+        if "blobs" in name:
+            warnings.filterwarnings("ignore", "eigenvalues|the graph falls", MercerWarning)
+        model = SpectralClustering(n_clusters, random_state=seed, **params).fit(X)
+    return adjusted_rand_score(y, model.labels_)
 
 
 @seeds
@@ -525,7 +597,4 @@ def test_many_points_on_shapes_are_found_with_defaults(name, n, seed):
 @few_seeds
 @every_shape
 def test_ensembles_find_shapes_too(name, seed):
-    n_clusters, generate = SHAPES[name]
-    X, y = generate(2000, seed)
-    model = SpectralClustering(n_clusters, ensemble=20, random_state=seed).fit(X)
-    assert adjusted_rand_score(y, model.labels_) >= 0.97
+    assert ari_of_defaults(name, 2000, seed, ensemble=20) >= 0.97  # made for vaguer clusters

@@ -1,4 +1,4 @@
-"""`mercer cluster` on files of 250,000 and 2,000,000 rows within 500 MB: peak memory, µs per row."""
+"""`mercer cluster` on 250,000 and 2,000,000 rows within 500 MB: peak memory, µs per row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ try:
 except SystemExit as done:
     assert not done.code, done.code
 usage = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps({"cpu": time.process_time() - start, "peak": usage.ru_maxrss * 1024}), file=sys.stderr)
+result = {"cpu": time.process_time() - start, "peak": usage.ru_maxrss * 1024}
+print(json.dumps(result), file=sys.stderr)
 """
 
 

@@ -52,6 +52,8 @@ def cluster(
     gamma: options.Gamma = None,
     approximation: options.Approximation = None,
     rank: options.Rank = None,
+    ensemble: options.Ensemble = None,
+    assign_labels: options.AssignLabels = None,
     n_init: options.NInit = None,
     max_iter: options.MaxIter = None,
     tol: options.Tol = None,
@@ -73,11 +75,13 @@ def cluster(
     from mercer.cli.work import cluster_file
 
     parameters = {
-        "n_clusters": n_clusters,
+        "n_clusters": None if n_clusters is None else options.read_count(n_clusters),
         "kernel": kernel,
         "gamma": None if gamma is None else options.read_gamma(gamma),
         "approximation": approximation,
-        "rank": rank,
+        "rank": None if rank is None else options.read_count(rank),
+        "ensemble": ensemble,
+        "assign_labels": assign_labels,
         "n_init": n_init,
         "max_iter": max_iter,
         "tol": tol,

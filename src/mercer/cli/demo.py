@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from mercer._types import FloatArray, IdArray
-from mercer.cli.methods import make_estimator
+from mercer.cli.methods import DEFAULT_METHOD, make_estimator
 from mercer.cli.picture import draw_clusterings
 from mercer.cli.progress import progress
 from mercer.cli.show import show_report, show_written
 from mercer.cli.work import cluster_file
-from mercer.datasets import ring_and_core
+from mercer.datasets import rings
 from mercer.exceptions import MissingExtraError
 from mercer.io import load
 from mercer.io.atomic import replacing
@@ -25,30 +25,30 @@ from mercer.metrics import accuracy, adjusted_rand, normalized_mutual_info
 
 __all__ = ["run_demo"]
 
-METHOD = "kernel-kmeans"
 FILES = ("data.npy", "labels.parquet", "model.mercer", "demo.png")
-RANK = 32  # few pivots are enough for a smooth shape
+N_CLUSTERS = 3
 
 Labels: TypeAlias = dict[str, tuple[IdArray, IdArray]]  # by whom: (true, found)
 
 
 def run_demo(folder: Path, *, n_rows: int, seed: int) -> None:
-    """A core inside a ring, which k-means cuts in two, from file to model to new rows."""
+    """Three rings, which k-means cuts into pieces of a cake, from file to model to new rows."""
     data, labels, model, picture = (folder / name for name in FILES)
     _prepare(folder)
-    X, y = ring_and_core(n_rows, random_state=seed)
+    X, y = rings(n_rows, random_state=seed)
     with replacing(data) as temporary, temporary.open("wb") as file:
         np.save(file, X)
     fitted = _cluster(data, labels, model, seed)
     show_report(fitted.report_)
 
     reloaded = load(model)
-    X_new, y_new = ring_and_core(max(n_rows // 10, 2), random_state=seed + 1)
+    X_new, y_new = rings(max(n_rows // 10, N_CLUSTERS), random_state=seed + 1)
     found = {"k-means": (y, _kmeans_labels(X, seed)), "Mercer": (y, reloaded.predict(X))}
     on_new_rows = {f"Mercer, {len(X_new):,} new rows": (y_new, reloaded.predict(X_new))}
     _show_scores(found | on_new_rows)
 
-    is_drawn = _draw(picture, X, found, pivots=X[fitted.factor_.pivot_ids])
+    graph = fitted.factor_
+    is_drawn = _draw(picture, X, found, landmarks=graph.search.landmarks + graph.format.shift)
     written = {"rows": data, "labels": labels, "model": model}
     show_written(written | ({"picture": picture} if is_drawn else {}))
 
@@ -66,18 +66,19 @@ def _prepare(folder: Path) -> None:
 
 def _cluster(data: Path, labels: Path, model: Path, seed: int) -> Any:
     """What the command that is shown does."""
-    command = f"mercer cluster -k 2 --method {METHOD} --rank {RANK} --seed {seed}"
+    command = f"mercer cluster -k {N_CLUSTERS} --seed {seed}"
     files = shlex.join(map(str, (data, "--out", labels, "--model", model)))
     typer.echo(f"$ {command} {files}\n")
-    parameters = {"n_clusters": 2, "rank": RANK, "random_state": seed}
+    parameters = {"n_clusters": N_CLUSTERS, "random_state": seed}
+    estimator = make_estimator(DEFAULT_METHOD, parameters)
     with progress():
-        return cluster_file(data, make_estimator(METHOD, parameters), labels=labels, model=model)
+        return cluster_file(data, estimator, labels=labels, model=model)
 
 
 def _kmeans_labels(X: FloatArray, seed: int) -> IdArray:
     from sklearn.cluster import KMeans
 
-    labels: IdArray = KMeans(2, n_init=10, random_state=seed).fit_predict(X)
+    labels: IdArray = KMeans(N_CLUSTERS, n_init=10, random_state=seed).fit_predict(X)
     return labels
 
 
@@ -89,18 +90,18 @@ def _show_scores(results: Labels) -> None:
     for name in scores:
         table.add_column(name, justify="right")
     for name, (true, found) in results.items():
-        table.add_row(name, *(f"{score(true, found):.3f}" for score in scores.values()))
+        table.add_row(name, *(f"{score(true, found):z.3f}" for score in scores.values()))
     Console(highlight=False).print(table, "")
 
 
-def _draw(path: Path, X: FloatArray, results: Labels, *, pivots: FloatArray) -> bool:
+def _draw(path: Path, X: FloatArray, results: Labels, *, landmarks: FloatArray) -> bool:
     """Draw the results, or say in one line why not."""
     titles = {
-        f"{name}: ARI {adjusted_rand(true, found):.2f}": found
+        f"{name}: ARI {adjusted_rand(true, found):z.2f}": found
         for name, (true, found) in results.items()
     }
     try:
-        draw_clusterings(path, X, titles, pivots=pivots)
+        draw_clusterings(path, X, titles, landmarks=landmarks)
     except MissingExtraError as error:
         typer.echo(f"no picture: {error}", err=True)
         return False

@@ -10,20 +10,26 @@ import typer
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "make_estimator"]
 
-METHODS = {"kernel-kmeans": "mercer.cluster:KernelKMeans"}  # a new method is a new line
-DEFAULT_METHOD = "kernel-kmeans"
+METHODS = {  # a new method is a new line
+    "spectral": "mercer.cluster:SpectralClustering",
+    "kernel-kmeans": "mercer.cluster:KernelKMeans",
+}
+DEFAULT_METHOD = "spectral"
 
 OPTIONS = {"n_jobs": "--jobs", "random_state": "--seed"}  # where not spelt like the parameter
+SPECTRAL_ONLY = {"n_clusters": "auto", "rank": "auto", "approximation": "landmarks"}
 
 
 def make_estimator(method: str, parameters: dict[str, Any]) -> Any:
     """The method's estimator, unfitted; parameters that are None keep its own defaults."""
     estimator_class = _estimator_class(method)
     given = {name: value for name, value in parameters.items() if value is not None}
-    for name in given:
+    for name, value in given.items():
+        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
         if name not in inspect.signature(estimator_class).parameters:
-            option = OPTIONS.get(name, "--" + name.replace("_", "-"))
             raise typer.BadParameter(f"--method {method} has no {option}")
+        if method != "spectral" and value == SPECTRAL_ONLY.get(name):
+            raise typer.BadParameter(f"{option} {value} needs --method spectral, not {method}")
     return estimator_class(**given)
 
 

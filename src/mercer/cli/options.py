@@ -16,9 +16,11 @@ from mercer.cli.methods import DEFAULT_METHOD, METHODS
 
 __all__ = [
     "Approximation",
+    "AssignLabels",
     "Clusters",
     "Columns",
     "Debug",
+    "Ensemble",
     "Gamma",
     "InputFile",
     "Jobs",
@@ -36,6 +38,7 @@ __all__ = [
     "Seed",
     "Tol",
     "read_columns",
+    "read_count",
     "read_gamma",
 ]
 
@@ -43,6 +46,22 @@ INPUT = "Input"
 MODEL = "Model"
 RESOURCES = "Resources"
 OUTPUT = "Output"
+
+
+ASSIGNMENTS = ("kmeans", "cluster_qr")
+
+
+def read_count(text: str) -> int | str:
+    """A whole number of 1 or more, or auto."""
+    if text == "auto":
+        return text
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise ValueError(f"{text!r} is neither a whole number of 1 or more nor auto")
+    return count
 
 
 def read_gamma(text: str) -> float | str:
@@ -93,7 +112,7 @@ def _kernels() -> Iterable[str]:
 def _approximations() -> Iterable[str]:
     from mercer.factors.choice import NAMES
 
-    return NAMES
+    return dict.fromkeys(("landmarks", *NAMES))
 
 
 def _readable(read: Callable[[str], object]) -> Callable[[str | None], str | None]:
@@ -145,14 +164,14 @@ Method: TypeAlias = Annotated[
     ),
 ]
 Clusters: TypeAlias = Annotated[
-    int | None,
+    str | None,
     _option(
         "--n-clusters",
         "-k",
         panel=MODEL,
-        metavar="N",
-        min=1,
-        help="Number of clusters (default 8).",
+        metavar="N|auto",
+        callback=_readable(read_count),
+        help="Number of clusters, or auto to find it (spectral only) (default 8).",
     ),
 ]
 Kernel: TypeAlias = Annotated[
@@ -163,7 +182,7 @@ Kernel: TypeAlias = Annotated[
         metavar="NAME",
         callback=_one_of(_kernels),
         help="rbf, laplacian, chi2, cosine, polynomial, histogram_intersection or precomputed "
-        "(default rbf).",
+        "(default a Gaussian that scales itself with landmarks, else rbf).",
     ),
 ]
 Gamma: TypeAlias = Annotated[
@@ -183,19 +202,51 @@ Approximation: TypeAlias = Annotated[
         panel=MODEL,
         metavar="NAME",
         callback=_one_of(_approximations),
-        help="cholesky, nystrom, fourier or exact (default cholesky).",
+        help="landmarks (spectral only), cholesky, nystrom, fourier or exact (default landmarks; "
+        "kernel-kmeans: cholesky).",
     ),
 ]
 Rank: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--rank",
+        panel=MODEL,
+        metavar="N|auto",
+        callback=_readable(read_count),
+        help="Size of the approximation: landmarks, pivots or features (default auto; "
+        "kernel-kmeans: 256).",
+    ),
+]
+Ensemble: TypeAlias = Annotated[
     int | None,
     _option(
-        "--rank", panel=MODEL, metavar="N", min=1, help="Size of the approximation (default 256)."
+        "--ensemble",
+        panel=MODEL,
+        metavar="N",
+        min=2,
+        help="Partitions to join, e.g. 20: slower, better where clusters are many or vague "
+        "(spectral with landmarks only) (default none).",
+    ),
+]
+AssignLabels: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--assign-labels",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(lambda: ASSIGNMENTS),
+        help="How eigenvectors become clusters: kmeans or cluster_qr (spectral only) "
+        "(default kmeans).",
     ),
 ]
 NInit: TypeAlias = Annotated[
     int | None,
     _option(
-        "--n-init", panel=MODEL, metavar="N", min=1, help="Starts; the best is kept (default 1)."
+        "--n-init",
+        panel=MODEL,
+        metavar="N",
+        min=1,
+        help="Starts of k-means; the best is kept (default 10; kernel-kmeans: 1).",
     ),
 ]
 MaxIter: TypeAlias = Annotated[

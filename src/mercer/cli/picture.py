@@ -13,14 +13,14 @@ from mercer._types import FloatArray, IdArray
 
 __all__ = ["draw_clusterings"]
 
-COLORS = ("#3B6FB6", "#E8853A")  # told apart by the colour-blind too
+COLORS = ("#3B6FB6", "#E8853A", "#3A9A78")  # told apart by the colour-blind too
 INK = "#222222"
 
 
 def draw_clusterings(
-    path: Path, X: FloatArray, clusterings: Mapping[str, IdArray], *, pivots: FloatArray
+    path: Path, X: FloatArray, clusterings: Mapping[str, IdArray], *, landmarks: FloatArray
 ) -> None:
-    """Write a PNG with a panel for each clustering of X; the last one shows the pivots as well."""
+    """Write a PNG with a panel for each clustering of X; the last one shows the landmarks too."""
     require("matplotlib", "plot", "drawing the picture")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def draw_clusterings(
     for panel, (title, labels) in zip(panels, clusterings.items(), strict=True):
         _draw_rows(panel, X, labels)
         panel.set_title(title, fontsize=15, color=INK, pad=10)
-    _draw_pivots(panels[-1], pivots)
+    _draw_landmarks(panels[-1], landmarks)
     with replacing(path) as temporary, temporary.open("wb") as file:
         figure.savefig(file, format="png", dpi=150)
 
@@ -46,8 +46,21 @@ def _draw_rows(panel: Any, X: FloatArray, labels: IdArray) -> None:
     panel.set_axis_off()
 
 
-def _draw_pivots(panel: Any, pivots: FloatArray) -> None:
+def _draw_landmarks(panel: Any, landmarks: FloatArray) -> None:
+    size = float(np.clip(7_000 / len(landmarks), 7.0, 34.0))
     panel.scatter(
-        *pivots.T, s=34, c="white", edgecolors=INK, linewidths=1.2, label=f"{len(pivots)} pivots"
+        *landmarks.T,
+        s=size,
+        c="white",
+        edgecolors=INK,
+        linewidths=0.12 * size**0.5,
+        label=f"{len(landmarks):,} landmarks",
     )
-    panel.legend(loc="lower right", frameon=False, fontsize=11, labelcolor=INK, handletextpad=0.2)
+    panel.legend(
+        loc="lower right",
+        frameon=False,
+        fontsize=11,
+        labelcolor=INK,
+        handletextpad=0.2,
+        borderaxespad=0.1,
+    )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["show_json", "show_report", "show_written"]
 
 SIZES = 12  # clusters whose size is shown
+VALUES = 8  # eigenvalues that are shown
 
 
 def show_report(report: Report) -> None:
@@ -50,15 +51,15 @@ def _facts(report: Report) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="cyan")
     table.add_column()
-    error = "unknown" if report.trace_error is None else f"{report.trace_error:.3g} of the trace"
+    error = "" if report.trace_error is None else f", error {report.trace_error:.3g} of the trace"
     table.add_row("kernel", report.kernel)
     table.add_row("bandwidth", report.bandwidth)
-    table.add_row("approximation", f"{report.approximation}: rank {report.rank}, error {error}")
+    table.add_row("approximation", f"{report.approximation}: rank {report.rank}{error}")
     table.add_row("cluster sizes", _sizes(report))
     if report.inertia is not None:
         table.add_row("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps")
     if report.eigenvalues:
-        table.add_row("eigenvalues", ", ".join(f"{value:.4f}" for value in report.eigenvalues[:8]))
+        table.add_row("eigenvalues", _eigenvalues(report))
     for note in report.notes:
         table.add_row("note", note)
     return table
@@ -68,6 +69,12 @@ def _sizes(report: Report) -> str:
     sizes = report.cluster_weights
     more = f", and {len(sizes) - SIZES} more" if len(sizes) > SIZES else ""
     return ", ".join(f"{size:,.6g}" for size in sizes[:SIZES]) + more
+
+
+def _eigenvalues(report: Report) -> str:
+    values = report.eigenvalues
+    more = f", and {len(values) - VALUES} more" if len(values) > VALUES else ""
+    return ", ".join(f"{value:.4f}" for value in values[:VALUES]) + more
 
 
 def _stages(report: Report) -> Table:

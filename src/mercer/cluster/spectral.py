@@ -27,7 +27,7 @@ from mercer.partitions.cones import find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder
-from mercer.selection.gaps import CLEAR, gap_warnings, ranked_gaps
+from mercer.selection.gaps import CLEAR, gap_warnings, ranked_gaps, strength
 
 __all__ = ["SpectralClustering"]
 
@@ -263,8 +263,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             return 1
         best, gap = ranking[0]
         record.note(f"n_clusters={best} by the largest relative gap of the spectrum ({gap:.2f})")
-        others = [pair for pair in ranking[1:] if pair[1] > 0.7 * gap]
-        if gap < CLEAR or others:
+        rivals = [g for _, g in ranking[1:] if strength(g) > 0.7 * strength(gap)]
+        if gap < CLEAR or rivals:
             words = ", ".join(f"{k} ({g:.2f})" for k, g in ranking[:4])
             record.warn(
                 f"the number of clusters is not clear: relative gaps are {words}; "

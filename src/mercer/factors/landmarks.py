@@ -37,6 +37,8 @@ ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
 GRID_CELLS = 60_000
+GRID_RATIOS = {1: 16, 2: 8, 3: 4}  # fine cells per coarse one and side, by number of features
+GRID_ITEMS = 5 * 10**7  # longer lists (all rows in one cell, for a far outlier) are not worth it
 EXACT_NEIGHBORS = 10  # per row where every row is a landmark
 
 
@@ -220,7 +222,7 @@ def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
     if d > 3 or len(L) < 32:
         return Search(L)
     low, high = Z.min(axis=0), Z.max(axis=0)
-    ratio = {1: 16, 2: 8, 3: 4}[d]
+    ratio = GRID_RATIOS[d]
     coarse = max(2, round(min(GRID_CELLS, max(2048, len(Z) // 2)) ** (1 / d) / ratio))
     step = (high - low) / (coarse * ratio) * (1 + 1e-9) + np.finfo(float).tiny
     few = np.array([coarse] * d + [1] * (3 - d))
@@ -228,6 +230,8 @@ def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
     none = np.zeros(1, np.int64), np.zeros(1, np.int32)
     m = min(m, len(L))
     ptr, items = _jit.cell_candidates(low, step * ratio, few, L, m, *none, 0, few)
+    if len(items) * ratio**d > GRID_ITEMS:
+        return Search(L)
     ptr, items = _jit.cell_candidates(low, step, many, L, m, ptr, items, ratio, few)
     return Search(L, (low, step, many, ptr, items), m)
 

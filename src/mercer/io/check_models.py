@@ -29,6 +29,7 @@ from mercer.kernels.given import Precomputed
 __all__ = [
     "FACTORS",
     "check_factor_model",
+    "check_features",
     "check_fourier_factor",
     "check_kernel_kmeans",
     "check_pivot_factor",
@@ -76,10 +77,15 @@ def check_fourier_factor(factor: FourierFactor) -> None:
 
 def check_factor_model(model: Any) -> None:
     """The factor, the kernel and the columns of a model belong together."""
+    check_features(model)
+    check_columns(model.kernel_, model.n_features_in_)
+    FACTORS[type(model.factor_)](model)
+
+
+def check_features(model: Any) -> None:
+    """The features have a number, and names or none."""
     n_features = model.n_features_in_
     demand(0 < n_features < 2**62, "n_features_in_ is no number of features")
-    check_columns(model.kernel_, n_features)
-    FACTORS[type(model.factor_)](model)
     names = getattr(model, "feature_names_in_", None)
     demand(
         names is None or len(names) == n_features,

@@ -28,9 +28,11 @@ from mercer._memory import Budget, free_memory
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import check_writable
 from mercer.io.check_models import FACTORS, check_factor_model, check_kernel_kmeans
+from mercer.io.check_spectral import FACTORS_AND_GRAPHS, check_spectral_clustering
 from mercer.io.damage import damaged, demand, reason
 from mercer.io.trees import Json, Packer, Unpacker
 from mercer.kernels.base import Kernel
+from mercer.partitions.ensemble import Consensus
 from mercer.report import Report
 
 __all__ = ["load", "save"]
@@ -44,7 +46,7 @@ class Saved:
 
     module: str  # where it is
     check: Callable[[Any], None] = check_factor_model  # raises if a loaded one is not sound
-    fitted: dict[str, Any] = field(default_factory=dict)  # further attributes and their types
+    fitted: dict[str, Any] = field(default_factory=dict)  # further attributes, other types
 
 
 # The estimators that can be saved. All have BASE and may have OPTIONAL; a new one is a new line.
@@ -57,6 +59,21 @@ ESTIMATORS: dict[str, Saved] = {
             "cluster_centers_": np.ndarray,
             "cluster_weights_": np.ndarray,
             "inertia_": float,
+            "n_iter_": int,
+        },
+    ),
+    "SpectralClustering": Saved(
+        "mercer.cluster",
+        check_spectral_clustering,
+        {
+            "factor_": FACTORS_AND_GRAPHS,
+            "eigenvalues_": np.ndarray,
+            "consensus_": (Consensus, type(None)),
+            "vectors_": (np.ndarray, type(None)),
+            "directions_": (np.ndarray, type(None)),
+            "cluster_weights_": np.ndarray,
+            "n_clusters_": int,
+            "n_clusters_ranking_": list,
             "n_iter_": int,
         },
     ),
@@ -143,9 +160,9 @@ def _class_of(name: str, saved: Saved) -> type[Any]:
 
 def _pack_fitted(estimator: Any, saved: Saved, packer: Packer) -> dict[str, Json]:
     """The learnt attributes as trees; the factor refers to the kernel where they share it."""
-    names = [*BASE, *saved.fitted, *(name for name in OPTIONAL if name in vars(estimator))]
-    fitted = {}
-    for name in names:
+    optional = (name for name in OPTIONAL if name in vars(estimator))
+    fitted: dict[str, Json] = {}
+    for name in dict.fromkeys((*BASE, *saved.fitted, *optional)):
         fitted[name] = packer.pack(getattr(estimator, name), name)
         packer.kernel = estimator.kernel_
     return fitted

@@ -21,15 +21,19 @@ from mercer.factors.base import PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
+from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
 from mercer.factors.nystrom import Nystrom
 from mercer.io.check_models import check_fourier_factor, check_pivot_factor
 from mercer.io.check_rows import check_block_rows, check_combination, check_row_format
+from mercer.io.check_spectral import check_bases, check_consensus, check_landmark_graph
 from mercer.io.damage import damaged, demand, reason
+from mercer.io.search_plan import SearchPlan, check_search_plan
 from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
 from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
+from mercer.partitions.ensemble import Bases, Consensus
 
 __all__ = ["DTYPES", "Packer", "Unpacker"]
 
@@ -56,6 +60,7 @@ OBJECTS: dict[str, type[Any]] = {
         Exact,
         Nystrom,
         RandomFourier,
+        Landmarks,
     )
 }
 
@@ -65,9 +70,13 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "RowFormat": (RowFormat, check_row_format),
     "PivotFactor": (PivotFactor, check_pivot_factor),
     "FourierFactor": (FourierFactor, check_fourier_factor),
+    "LandmarkGraph": (LandmarkGraph, check_landmark_graph),
+    "SearchPlan": (SearchPlan, check_search_plan),
+    "Bases": (Bases, check_bases),
+    "Consensus": (Consensus, check_consensus),
 }
 
-FORGOTTEN = {"training_rows"}  # fields of records that serve the fit only
+FORGOTTEN = {"training_rows", "training_edges"}  # fields of records that serve the fit only
 
 
 @dataclass(slots=True)
@@ -110,6 +119,7 @@ class Packer:
             range: lambda value, name: {"range": [value.start, value.stop, value.step]},
             np.dtype: lambda value, name: {"dtype": value.name},
             np.ndarray: self._array,
+            Search: lambda value, name: self.pack(SearchPlan.of(value), name),
         }
 
     def _array(self, array: NDArray[Any], name: str) -> Json:
@@ -241,7 +251,7 @@ class Unpacker:
         except TypeError as error:
             raise damaged(f"{cls.__name__} cannot be made ({reason(error)})") from error
         check(record)
-        return record
+        return record.search() if isinstance(record, SearchPlan) else record
 
 
 def _list(tree: Json) -> list[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from mercer._types import FloatArray
 from mercer.report import Recorder
 
-__all__ = ["gap_warnings", "n_components", "ranked_gaps"]
+__all__ = ["CLEAR", "gap_warnings", "n_components", "ranked_gaps", "strength"]
 
 LEAST = 1e-8  # 1 - λ below this is a component of its own, up to rounding
 CLEAR = 0.5  # a relative gap that most people would call one
@@ -23,6 +23,11 @@ def ranked_gaps(values: FloatArray, most: int) -> list[tuple[int, float]]:
     sizes = range(2, min(most, len(values) - 1) + 1)
     gaps = [(k, float((mu[k] - mu[k - 1]) / mu[k])) for k in sizes]
     return sorted(gaps, key=lambda pair: -pair[1])
+
+
+def strength(gap: float) -> float:
+    """log(μ_{k+1} / μ_k): tells a gap of 0.95 from one of 0.9999."""
+    return float(-np.log(max(1.0 - gap, LEAST)))
 
 
 def n_components(values: FloatArray) -> int:

@@ -1,0 +1,23 @@
+"""`python -m benchmarks.papers NAME [--data DIR] [--quick] [--jobs N]`."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+NAMES = ("001",)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__)
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--data", help="folder of the benchmark data (default: MERCER_DATA)")
+    parser.add_argument("--quick", action="store_true", help="few rows and runs: does it work?")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    arguments = parser.parse_args()
+    paper = import_module(f"benchmarks.papers.paper_{arguments.name}")
+    paper.run(arguments.data, quick=arguments.quick, jobs=arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()
