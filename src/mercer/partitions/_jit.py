@@ -22,6 +22,26 @@ def nearest(scores, labels, best):  # labels: OUT (n,) intp, best: OUT (n,) floa
 
 
 @jit
+def nearest_two(scores, labels, best, second):  # labels, best, second: OUT (n,)
+    """`nearest`, and the score of the runner-up (inf where there is none)."""
+    for i in range(scores.shape[0]):
+        label = 0
+        least = np.float64(scores[i, 0])
+        runner_up = np.inf
+        for j in range(1, scores.shape[1]):
+            score = np.float64(scores[i, j])
+            if score < least:
+                runner_up = least
+                least = score
+                label = j
+            elif score < runner_up:
+                runner_up = score
+        labels[i] = label
+        best[i] = least
+        second[i] = runner_up
+
+
+@jit
 def move_rows(F, old, new, weights, sums, counts):  # sums: INOUT (k, r), counts: INOUT (k,)
     """Take each row that changed its label from one cluster's sum to another's (old -1: none)."""
     for i in range(F.shape[0]):

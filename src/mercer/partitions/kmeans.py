@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,9 @@ __all__ = ["Partition", "kmeans", "nearest_center", "scores_of_centers", "sums_b
 
 _jit = LazyModule("mercer.partitions._jit")
 
-INIT_ROWS = 10_000  # k-means++ looks at so many rows (or 20 per cluster), drawn once
+INIT_ROWS = 10_000  # of more than twice as many rows (or 20 per cluster), a sample starts
+INIT_RUNS = 5
+INIT_SWEEPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def kmeans(
     least_shift = tol * _mean_variance(F, weights, norms)
     runs = []
     for _ in range(n_init):
-        start = kmeans_plus_plus(F, weights, norms, n_clusters, rng=rng)
+        start = starting_centers(F, weights, norms, n_clusters, least_shift=least_shift, rng=rng)
         runs.append(
             lloyd(
                 F,
@@ -73,6 +76,32 @@ def kmeans(
     return replace(best, mean_norm=mean_norm, least_shift=least_shift)
 
 
+def starting_centers(
+    F: FloatArray,
+    weights: FloatArray,
+    norms: FloatArray,
+    n_clusters: int,
+    *,
+    least_shift: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """k-means++; for many rows, the best of a few runs on some of them.
+
+    A sweep over a sample costs a fraction of one over all rows, and leaves few of those to make.
+    """
+    size = max(INIT_ROWS, 20 * n_clusters)
+    if len(F) <= 2 * size:
+        return kmeans_plus_plus(F, weights, norms, n_clusters, rng=rng)
+    ids = np.sort(rng.choice(len(F), size, replace=False))
+    some, w, n = F[ids], weights[ids], norms[ids]
+    runs = []
+    for _ in range(INIT_RUNS):
+        start = kmeans_plus_plus(some, w, n, n_clusters, rng=rng)
+        runs.append(lloyd(some, w, n, start, max_iter=INIT_SWEEPS, least_shift=least_shift))
+    best = min(runs, key=lambda run: run.inertia).centers
+    return lloyd(some, w, n, best, max_iter=5 * INIT_SWEEPS, least_shift=least_shift).centers
+
+
 def kmeans_plus_plus(
     F: FloatArray,
     weights: FloatArray,
@@ -85,10 +114,6 @@ def kmeans_plus_plus(
 
     Of 2 + log k draws the one that lowers the cost most is taken, as in scikit-learn.
     """
-    size = max(INIT_ROWS, 20 * n_clusters)
-    if len(F) > size:
-        ids = np.sort(rng.choice(len(F), size, replace=False))
-        F, weights, norms = F[ids], weights[ids], norms[ids]
     n_draws = 2 + int(np.log(n_clusters))
     chosen = np.empty(n_clusters, np.intp)
     chosen[0] = _draw(weights, rng.random(1))[0]
@@ -111,24 +136,42 @@ def lloyd(
     least_shift: float,
     threads: int = 1,
 ) -> Partition:
-    """Assign, average, repeat."""
-    n, k = len(F), len(centers)
-    labels, best = np.full(n, -1, np.intp), np.empty(n)
-    sums, counts = np.zeros((k, F.shape[1])), np.zeros(k)
-    is_converged, n_iter = False, 0
+    """Assign, average, repeat; rows that cannot have changed are not looked at again.
+
+    A row keeps an upper bound of the distance to its centre and a lower bound of that to any
+    other [hamerly2010]; as long as they do not meet, its label stands.
+    """
+    state = State.before(len(F), centers.shape)
+    is_converged, n_iter, moves = False, 0, None
     while not is_converged and n_iter < max_iter:
         n_iter += 1
-        before = labels.copy()
-        _sweep(F, weights, centers, labels, best, sums, counts, threads)
-        _repair_empty(F, weights, norms, labels, best, sums, counts)
-        moved = sums / np.maximum(counts, np.finfo(float).tiny)[:, None]
-        moved[counts <= 0] = centers[counts <= 0]
-        shift = float(((moved - centers) ** 2).sum())
+        n_changed = _sweep(F, weights, norms, centers, moves, state, threads)
+        n_changed += _repair_empty(F, weights, state)
+        filled = state.counts[:, None] > 0
+        means = state.sums / np.maximum(state.counts, np.finfo(float).tiny)[:, None]
+        moved = np.where(filled, means, centers)
+        moves = np.linalg.norm(moved - centers, axis=1)
         centers = moved
-        is_converged = shift <= least_shift or np.array_equal(labels, before)
-    _sweep(F, weights, centers, labels, best, sums, counts, threads)
-    inertia = float(weights @ np.maximum(norms + best, 0.0))
+        is_converged = float(moves @ moves) <= least_shift or n_changed == 0
+    _sweep(F, weights, norms, centers, None, state, threads)
+    inertia = float(weights @ state.upper**2)
     return Partition(centers, inertia, n_iter, is_converged)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where a run of Lloyd's algorithm stands; the arrays change from sweep to sweep."""
+
+    labels: IdArray  # (n,)
+    upper: FloatArray  # (n,) at least the distance to the own centre
+    lower: FloatArray  # (n,) at most the distance to any other
+    sums: FloatArray  # (k, r) of the rows with each label
+    counts: FloatArray  # (k,) their weights
+
+    @classmethod
+    def before(cls, n: int, shape: tuple[int, ...]) -> State:
+        labels = np.full(n, -1, np.intp)
+        return cls(labels, np.empty(n), np.empty(n), np.zeros(shape), np.zeros(shape[0]))
 
 
 def scores_of_centers(centers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,64 +198,78 @@ def sums_by_label(
 def _sweep(
     F: FloatArray,
     weights: FloatArray,
+    norms: FloatArray,
     centers: FloatArray,
-    labels: IdArray,
-    best: FloatArray,
-    sums: FloatArray,
-    counts: FloatArray,
+    moves: FloatArray | None,
+    state: State,
     threads: int,
-) -> None:
-    """Label every row and bring sums and counts up to date. labels … counts: INOUT."""
+) -> int:
+    """Bring labels, bounds, sums and counts up to date; returns how many labels changed.
+
+    `moves` tells how far each centre went since the bounds were made; None looks at every row.
+    """
     A, b = scores_of_centers(centers)
-    tile = partial(_assign_tile, F, weights, labels, best, A.astype(F.dtype), b.astype(F.dtype))
-    for added_sums, added_counts in in_order(tile, spans(len(F)), threads):
-        sums += added_sums
-        counts += added_counts
+    tile = partial(
+        _assign_tile, F, weights, norms, state, A.astype(F.dtype), b.astype(F.dtype), moves
+    )
+    n_changed = 0
+    for added_sums, added_counts, changed in in_order(tile, spans(len(F)), threads):
+        state.sums[:] += added_sums
+        state.counts[:] += added_counts
+        n_changed += changed
+    return n_changed
 
 
 def _assign_tile(
     F: FloatArray,
     weights: FloatArray,
-    labels: IdArray,
-    best: FloatArray,
+    norms: FloatArray,
+    state: State,
     A: FloatArray,
     b: FloatArray,
+    moves: FloatArray | None,
     span: tuple[int, int],
-) -> tuple[FloatArray, FloatArray]:
-    """New labels of one tile; returns what they change in the sums. labels, best: INOUT."""
-    rows = slice(*span)
-    scores = F[rows] @ A
-    scores += b
-    new, best[rows] = nearest_center(scores)
+) -> tuple[FloatArray, FloatArray, int]:
+    """New labels and bounds of one tile; returns what they change in sums and counts."""
+    tile = slice(*span)
+    rows, old = F[tile], state.labels[tile]
+    upper, lower = state.upper[tile], state.lower[tile]
+    doubtful: Any = slice(None)
+    if moves is not None:
+        upper += moves[old]
+        lower -= moves.max()
+        ids = np.flatnonzero(upper >= lower)
+        doubtful = ids if len(ids) < 0.7 * len(rows) else doubtful
+    rows = rows[doubtful]
+    new = np.empty(len(rows), np.intp)
+    best, second = np.empty(len(rows)), np.empty(len(rows))
+    _jit.nearest_two(rows @ A + b, new, best, second)
     sums, counts = np.zeros((len(b), F.shape[1])), np.zeros(len(b))
-    _jit.move_rows(F[rows], labels[rows], new, weights[rows], sums, counts)
-    labels[rows] = new
-    return sums, counts
+    before = old[doubtful].copy()
+    _jit.move_rows(rows, before, new, weights[tile][doubtful], sums, counts)
+    old[doubtful] = new
+    upper[doubtful] = np.sqrt(np.maximum(norms[tile][doubtful] + best, 0.0))
+    lower[doubtful] = np.sqrt(np.maximum(norms[tile][doubtful] + second, 0.0))
+    return sums, counts, int((before != new).sum())
 
 
-def _repair_empty(
-    F: FloatArray,
-    weights: FloatArray,
-    norms: FloatArray,
-    labels: IdArray,
-    best: FloatArray,
-    sums: FloatArray,
-    counts: FloatArray,
-) -> None:
+def _repair_empty(F: FloatArray, weights: FloatArray, state: State) -> int:
     """Give each cluster that lost all rows the row that costs most where it is."""
-    sizes = np.bincount(labels, minlength=len(counts))
+    labels = state.labels
+    sizes = np.bincount(labels, minlength=len(state.counts))
     empty = np.flatnonzero(sizes == 0)
-    if not len(empty):
-        return
-    cost = weights * np.maximum(norms + best, 0.0)
-    counts[empty], sums[empty] = 0.0, 0.0
+    cost = weights * state.upper**2 if len(empty) else weights
+    state.counts[empty], state.sums[empty] = 0.0, 0.0
     for cluster in empty:
         row = int(np.where(sizes[labels] > 1, cost, -1.0).argmax())
-        old, new = labels[row : row + 1].copy(), np.array([cluster])
-        _jit.move_rows(F[row : row + 1], old, new, weights[row : row + 1], sums, counts)
+        one, old = slice(row, row + 1), labels[row : row + 1].copy()
+        new = np.array([cluster])
+        _jit.move_rows(F[one], old, new, weights[one], state.sums, state.counts)
         sizes[old[0]] -= 1
         sizes[cluster] += 1
         labels[row], cost[row] = cluster, 0.0
+        state.upper[row], state.lower[row] = np.inf, 0.0  # look again
+    return len(empty)
 
 
 def _mean_variance(F: FloatArray, weights: FloatArray, norms: FloatArray) -> float:
