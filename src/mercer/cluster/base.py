@@ -104,7 +104,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         if source.feature_names is not None:
             fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
         if labels is not None:
-            fitted["labels_"] = np.argsort(order)[labels]
+            np.take(np.argsort(order), labels, out=labels, mode="clip")  # in place: 8 bytes a row
+            fitted["labels_"] = labels
         return fitted
 
     def _report(

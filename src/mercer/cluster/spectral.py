@@ -223,10 +223,6 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         if self.n_clusters == "auto":
             return min(MOST_CLUSTERS, max(len(problem.sample) - 1, 1))
         asked = int(self.n_clusters)
-        if isinstance(self.rank, Integral) and self.rank < asked:
-            raise ValueError(
-                f"rank={self.rank} cannot tell n_clusters={asked} clusters apart; raise rank"
-            )
         return self._feasible_clusters(asked, problem, record)
 
     def _factor(
@@ -238,6 +234,9 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         rng: np.random.Generator,
         threads: int,
     ) -> Any:
+        rank = getattr(approximation, "rank", "auto")
+        if isinstance(rank, Integral) and rank < most and self.n_clusters != "auto":
+            raise ValueError(f"rank={rank} cannot tell n_clusters={most} apart; raise rank")
         if not isinstance(approximation, Landmarks):
             return fit_factor(approximation, problem, rng=rng, threads=threads)
         if self._is_self_scaled(approximation):
@@ -263,7 +262,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             return 1
         best, gap = ranking[0]
         record.note(f"n_clusters={best} by the largest relative gap of the spectrum ({gap:.2f})")
-        rivals = [g for _, g in ranking[1:] if strength(g) > 0.7 * strength(gap)]
+        rivals = [
+            k
+            for k, g in ranking[1:]
+            if strength(g) > 0.7 * strength(gap) or (k > best and g > CLEAR)  # or finer and clear
+        ]
         if gap < CLEAR or rivals:
             words = ", ".join(f"{k} ({g:.2f})" for k, g in ranking[:4])
             record.warn(

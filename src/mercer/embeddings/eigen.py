@@ -18,7 +18,8 @@ Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
 
 SMALL = 400  # up to here a dense solver in float64 is the cheapest
 DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails
-POLISH = 3  # subspace iterations in float64 after a float32 decomposition
+POLISH = 3  # subspace iterations in float64 after a float32 decomposition ...
+POLISHED = 1e-8  # ... which must leave residuals below this: close eigenvalues need float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,11 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
         vectors, _ = np.linalg.qr(A @ vectors)
         small, rotation = np.linalg.eigh(vectors.T @ (A @ vectors))
         vectors = vectors @ rotation
-    return _checked(A, small, vectors, "dense (float32, polished)")
+    polished = _checked(A, small, vectors, "dense (float32, polished)")
+    if polished.residuals.max() <= POLISHED:
+        return polished
+    values, vectors = scipy.linalg.eigh(A, subset_by_index=last, check_finite=False)
+    return _checked(A, values, vectors, "dense")
 
 
 def _arpack(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any:

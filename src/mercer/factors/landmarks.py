@@ -30,6 +30,7 @@ _jit = LazyModule("mercer.factors._landmark_jit")
 
 FEW_ROWS = 1000  # below, every row is a landmark: an exact nearest-neighbour graph
 MOST_LANDMARKS = 1000  # by rank="auto"
+NEIGHBORS = 4  # landmarks per row (one more where a landmark stands for few rows)
 WIDE = 64  # more features than this are reduced first
 KEPT_VARIANCE = 0.9
 PCA_ROWS = 5000
@@ -56,10 +57,12 @@ class Landmarks(BaseEstimator):
 
     Parameters
     ----------
-    rank : number of landmarks; "auto" is n/4 up to 500, then n/10 up to 1,000, at least 10 per
-        cluster asked for, and every row below 1,000 rows (means of a few rows are less noisy than
-        rows: 250 of them separate 1,000 points on spirals more reliably than all 1,000 do).
-    n_neighbors : landmarks per row; None is 5 (10 where every row is a landmark).
+    rank : number of landmarks; "auto" is min(1000, n/10), at least 10 per cluster asked for; n/4
+        below 3,000 rows and every row below 1,000 (means of a few rows are less noisy than rows:
+        250 of them separate 1,000 points on spirals more reliably than all 1,000 do).
+    n_neighbors : landmarks per row; None is 4, or 5 where a landmark stands for fewer than five
+        rows, or 10 where every row is one. Chosen on generated shapes, pendigits, satimage and
+        letter, and confirmed on mnist.
     weights : "gaussian", or "rank" for 1, 1/2, 1/3 …, which no outlier can bend.
     sweeps : of Lloyd's algorithm over the landmarks.
     """
@@ -94,7 +97,7 @@ class Landmarks(BaseEstimator):
             Z = _projected(sample.rows, projection, threads)
             rank = self._rank(len(sample), n_clusters)
             L = _choose_landmarks(Z, sample.weights, rank, sweeps=self.sweeps, rng=rng)
-            m = self.n_neighbors or (EXACT_NEIGHBORS if len(L) == len(Z) else 5)
+            m = self.n_neighbors or _usual_neighbors(len(Z), len(L))
             m = min(m, max(len(L) // n_clusters, 1))  # no more than a cluster has landmarks
             search = make_search(L, Z, m)
             idx, dist = _nearest_all(Z, search, min(m, len(L)), threads)
@@ -109,12 +112,13 @@ class Landmarks(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         p, q = self._rank(n_rows, 1), min(n_features, 2 * WIDE)
-        return 8 * (n_rows * (q + 2 * 5) + 4 * p * p) + 4 * 8192 * p
+        return 8 * (n_rows * (q + 2 * NEIGHBORS) + 4 * p * p) + 4 * 8192 * p
 
     def _rank(self, n_rows: int, n_clusters: int) -> int:
         if self.rank == "auto":
-            rank = min(MOST_LANDMARKS, max(n_rows // 10, min(n_rows // 4, MOST_LANDMARKS // 2)))
-            rank = n_rows if n_rows < FEW_ROWS else max(rank, 10 * n_clusters)
+            share = 4 if n_rows < 3 * FEW_ROWS else ROWS_PER_LANDMARK
+            rank = max(min(MOST_LANDMARKS, n_rows // share), 10 * n_clusters)
+            rank = n_rows if n_rows < FEW_ROWS else rank
         else:
             rank = int(self.rank)
         return min(rank, n_rows)
@@ -312,6 +316,12 @@ def _edge_weights(dist: FloatArray, gamma: float, weighting: str) -> FloatArray:
     else:
         _jit.edge_weights(dist, gamma, weights)
     return weights
+
+
+def _usual_neighbors(n_rows: int, n_landmarks: int) -> int:
+    if n_landmarks == n_rows:
+        return EXACT_NEIGHBORS
+    return NEIGHBORS if n_rows >= 5 * n_landmarks else NEIGHBORS + 1
 
 
 def _self_scale(dist: FloatArray, weights: FloatArray) -> float:

@@ -51,6 +51,6 @@ def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Reco
     gap, error = float(values[k - 1] - values[k]), float(residuals[: k + 1].max())
     if gap < 10 * error:
         record.warn(
-            f"eigenvalues {k} and {k + 1} differ by {gap:.1e}, no more than the solver's error "
+            f"eigenvalues {k} and {k + 1} differ by {gap:.1e}, little more than the solver's error "
             f"({error:.1e}): the labels are not determined by the data; try another n_clusters"
         )
