@@ -19,7 +19,7 @@ Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
 SMALL = 400  # up to here a dense solver in float64 is the cheapest
 DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails
 POLISH = 3  # subspace iterations in float64 after a float32 decomposition ...
-POLISHED = 1e-8  # ... which must leave residuals below this: close eigenvalues need float64
+POLISHED = 0.01  # ... which must leave residuals this small beside the last gap, that matters most
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,8 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
         small, rotation = np.linalg.eigh(vectors.T @ (A @ vectors))
         vectors = vectors @ rotation
     polished = _checked(A, small, vectors, "dense (float32, polished)")
-    if polished.residuals.max() <= POLISHED:
+    last_gap = float(polished.values[-2] - polished.values[-1]) if k > 1 else 1.0
+    if polished.residuals.max() <= POLISHED * last_gap:
         return polished
     values, vectors = scipy.linalg.eigh(A, subset_by_index=last, check_finite=False)
     return _checked(A, values, vectors, "dense")
