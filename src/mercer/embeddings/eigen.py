@@ -72,6 +72,9 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
         values, vectors = scipy.linalg.eigh(A, subset_by_index=last)
         return _checked(A, values, vectors, "dense")
     _, vectors = scipy.linalg.eigh(A.astype(np.float32), subset_by_index=last, check_finite=False)
+    if vectors.shape[1] < k:  # LAPACK gives up on some matrices of tiny float32 numbers
+        values, vectors = scipy.linalg.eigh(A, subset_by_index=last)
+        return _checked(A, values, vectors, "dense")
     vectors = vectors.astype(np.float64)
     for _ in range(POLISH):
         vectors, _ = np.linalg.qr(A @ vectors)

@@ -139,16 +139,16 @@ def nearest_by_grid(Z, L, low, step, shape, ptr, items, idx, dist):  # idx, dist
 
 
 @jit
-def edge_weights(dist, gamma, out):  # out: OUT (n, m)
-    """exp(-γ·dist²); where all underflow, the nearest landmark alone counts."""
+def edge_weights(dist, gamma, out):  # dist: squared distances, nearest first; out: OUT (n, m)
+    """exp(-γ_i·dist²), γ_i = min(γ, 2/nearest²): a row far from all landmarks scales itself.
+
+    So no weight underflows, and outliers stay tied to several landmarks instead of becoming
+    components, and clusters, of their own.
+    """
     for i in range(dist.shape[0]):
-        total = 0.0
+        reach = min(gamma, 2.0 / max(dist[i, 0], 1e-300))
         for a in range(dist.shape[1]):
-            out[i, a] = np.exp(-gamma * dist[i, a])
-            total += out[i, a]
-        if total < 1e-100:
-            out[i, :] = 0.0
-            out[i, 0] = 1.0
+            out[i, a] = np.exp(-reach * dist[i, a])
 
 
 @jit

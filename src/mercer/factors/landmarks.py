@@ -51,7 +51,8 @@ class Landmarks(BaseEstimator):
     2. Landmarks are means: a random start, `sweeps` of Lloyd on 10 rows per landmark.
     3. The nearest landmarks are found exactly: by products, or by a grid for up to 3 features.
     4. Weights are exp(-γ‖x - l‖²) with γ = 1/(2s²), s the mean distance of a row to its
-       landmarks, so the graph scales itself.
+       landmarks, so the graph scales itself; a row whose nearest landmark is farther than 2s uses
+       half that distance for s, so that outliers stay tied to several landmarks.
 
     Cost: n·rank·d products (0.1 µs a row in the plane); memory for rank² and a tile.
 
