@@ -63,7 +63,7 @@ def draw(path: Path) -> dict[str, dict[str, float]]:
         column[0].set_title(f"{name}\n", fontsize=12.5, fontweight="bold")
     for axis, method in zip(axes[:, 0], ("k-means", "Mercer"), strict=True):
         axis.set_ylabel(method, fontsize=13, fontweight="bold", labelpad=10)
-    figure.savefig(path, dpi=130, facecolor="white")
+    figure.savefig(path, dpi=130, facecolor="white", bbox_inches="tight", pad_inches=0.1)
     plt.close(figure)
     return scores
 

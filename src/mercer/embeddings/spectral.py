@@ -22,6 +22,8 @@ __all__ = ["SpectralMap", "factor_map", "landmark_map", "unit_rows"]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
 
+LEAST_DEGREE = 1e-10  # of the mean: below, a landmark has no say
+
 
 @dataclass(frozen=True, slots=True)
 class SpectralMap:
@@ -46,7 +48,8 @@ def landmark_map(
     assert edges is not None
     _jit.landmark_graph(edges.idx, edges.weights, sample.weights, E)
     degrees = E.sum(axis=1)
-    scale = 1.0 / np.sqrt(degrees)
+    least = LEAST_DEGREE * degrees.mean()  # landmarks that are only ever a far fourth
+    scale = 1.0 / np.sqrt(np.maximum(degrees, least))
     pairs = leading_eigenpairs(scale[:, None] * E * scale, m, solver=solver, rng=rng)
     vectors = scale[:, None] * pairs.vectors
     return _map(vectors, vectors, degrees, pairs)
