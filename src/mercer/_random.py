@@ -1,4 +1,4 @@
-"""Randomness: one Generator per fit, and streams that belong to a row's number."""
+"""Randomness: one Generator per fit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from numbers import Integral
 
 import numpy as np
 
-from mercer._types import FloatArray, RandomState
+from mercer._types import RandomState
 
-__all__ = ["as_generator", "row_uniforms"]
+__all__ = ["as_generator"]
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
@@ -31,15 +31,3 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         f"random_state={random_state!r} is not understood; pass None, an int, "
         "a numpy RandomState or a numpy Generator"
     )
-
-
-def row_uniforms(key: int, start: int, stop: int) -> FloatArray:
-    """One uniform number per row, fixed by the key and the row's number alone.
-
-    Any split of the rows into spans gives the same numbers: Philox makes four 64-bit words per
-    counter step, so the stream is entered at ``start // 4``.
-    """
-    first_step = start // 4
-    bits = np.random.Philox(key=key).advance(first_step)
-    words = bits.random_raw(4 * (-(-stop // 4) - first_step))[start - 4 * first_step :]
-    return (words[: stop - start] >> np.uint64(11)) * 2.0**-53

@@ -19,7 +19,6 @@ __all__ = [
     "Rows",
     "cast",
     "n_bytes",
-    "n_features",
     "pad",
     "part",
     "stack",
@@ -55,10 +54,6 @@ class BlockRows:
 
 
 Rows: TypeAlias = Any  # FloatArray | scipy CSR | BlockRows, told apart by the verbs below
-
-
-def n_features(X: Rows) -> int:
-    return int(X.shape[1])
 
 
 def n_bytes(X: Rows) -> int:

@@ -35,10 +35,6 @@ class Summary:
         """The largest distance between two values of one column (half, to stay finite)."""
         return float((self.high / 2 - self.low / 2).max(initial=0))
 
-    @property
-    def constant_columns(self) -> int:
-        return int((self.low == self.high).sum())
-
 
 def summarize(source: Source, *, block_rows: int) -> Summary:
     """Read every row once; raise ValueError at the first that is not finite."""
