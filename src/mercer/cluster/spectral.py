@@ -43,8 +43,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     By default rows are tied to their nearest landmarks and the eigenproblem is solved on the
     landmarks alone (LSC, U-SPEC): 10⁷ rows in the plane take seconds, and a new row's label costs
     what finding its landmarks costs. `ensemble=20` joins many partitions of the same graph: 2.5
-    (mnist) to 8 times slower (small sets), better where clusters are many or vague. Other approximations take
-    any kernel: W ≈ F Fᵀ, eigenvectors of Fᵀ D⁻¹ F.
+    (mnist) to 8 times slower (small sets), better where clusters are many or vague. Other
+    approximations take any kernel: W ≈ F Fᵀ, eigenvectors of Fᵀ D⁻¹ F.
 
     Up to 100,000 distinct rows all take part; beyond, a seeded sample makes the graph and one pass
     labels every row. Labels are the same for any block size and number of threads.
