@@ -44,8 +44,8 @@ class IncompleteCholesky(BaseEstimator):
         epperly2024]; "greedy" takes the largest residual, as the papers do: deterministic, but it
         spends pivots on outliers. At rank 256 random pivots leave .58, .02 and .74 of greedy's
         trace (pendigits, shuttle, mnist); the clusters of kernel k-means are alike (NMI, mean over
-        pendigits, satimage, letter and shuttle: .481 against .467 at rank 100, .475 against .477 at rank
-        256), so the default is the one of smaller error.
+        pendigits, satimage, letter and shuttle: .481 against .467 at rank 100, .475 against .477
+        at rank 256), so the default is the one of smaller error.
     block : pivots chosen together. 1 with greedy pivots is the textbook algorithm, pivot by pivot;
         ties go to the first row, so the first pivot of an RBF kernel is row 0.
 
