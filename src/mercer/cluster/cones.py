@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from mercer.factors.landmarks import Edges, LandmarkGraph
 from mercer.partitions.ensemble import Consensus
 from mercer.partitions.numbering import content_order
 
-__all__ = ["EnsembleLabels", "FactorLabels", "LandmarkLabels"]
+__all__ = ["EnsembleLabels", "FactorLabels", "LandmarkLabels", "cone_labels"]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
 
@@ -26,7 +27,7 @@ _jit = LazyModule("mercer.factors._landmark_jit")
 class LandmarkLabels:
     """A row's coordinates are the weighted mean of its landmarks'; its cluster, their cone."""
 
-    graph: LandmarkGraph
+    factor: LandmarkGraph
     vectors: FloatArray  # (p, m)
     directions: FloatArray  # (k, m)
 
@@ -36,14 +37,14 @@ class LandmarkLabels:
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
         decide = self.labels_of_edges()
-        if self.graph.weighting != "gaussian":
-            return lambda rows: decide(self.graph.edges(rows))
+        if self.factor.weighting != "gaussian":
+            return lambda rows: decide(self.factor.edges(rows))
         order, scores, own = self._scores()
 
         def decide_quickly(rows: Rows) -> IdArray:
-            idx, dist = self.graph.nearest(rows)
+            idx, dist = self.factor.nearest(rows)
             labels = np.empty(len(idx), np.intp)
-            _jit.cone_labels_of_distances(idx, dist, self.graph.gamma, scores, own, labels)
+            _jit.cone_labels_of_distances(idx, dist, self.factor.gamma, scores, own, labels)
             return order[labels]
 
         return decide_quickly
@@ -53,6 +54,10 @@ class LandmarkLabels:
         order = content_order(self.directions)
         scores = np.ascontiguousarray(self.vectors @ self.directions[order].T)
         return order, scores, scores.argmax(axis=1)
+
+    def labels_of_training(self, fitted: LandmarkGraph) -> IdArray | None:
+        """Labels of the rows the graph was fitted on: their ties are at hand."""
+        return _labels_at_hand(self, fitted)
 
     def labels_of_edges(self) -> Callable[[Edges], IdArray]:
         """Ties to landmarks → labels."""
@@ -69,7 +74,7 @@ class LandmarkLabels:
         """Raw rows → unit coordinates."""
 
         def embed(rows: Rows) -> FloatArray:
-            edges = self.graph.edges(rows)
+            edges = self.factor.edges(rows)
             out = np.empty((len(edges.idx), self.vectors.shape[1]))
             _jit.mean_vectors(edges.idx, edges.weights, self.vectors, out)
             return unit_rows(out)
@@ -81,7 +86,7 @@ class LandmarkLabels:
 class EnsembleLabels:
     """The same for a consensus of many partitions of the landmarks."""
 
-    graph: LandmarkGraph
+    factor: LandmarkGraph
     consensus: Consensus
 
     @property
@@ -95,7 +100,11 @@ class EnsembleLabels:
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
         decide = self.labels_of_edges()
-        return lambda rows: decide(self.graph.edges(rows))
+        return lambda rows: decide(self.factor.edges(rows))
+
+    def labels_of_training(self, fitted: LandmarkGraph) -> IdArray | None:
+        """Labels of the rows the graph was fitted on: their ties are at hand."""
+        return _labels_at_hand(self, fitted)
 
     def labels_of_edges(self) -> Callable[[Edges], IdArray]:
         """Ties to landmarks → labels."""
@@ -105,7 +114,7 @@ class EnsembleLabels:
 
     def coordinates(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → unit coordinates."""
-        return lambda rows: unit_rows(self.consensus.coordinates(self.graph.edges(rows)))
+        return lambda rows: unit_rows(self.consensus.coordinates(self.factor.edges(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +132,10 @@ class FactorLabels:
         """Raw rows → labels."""
         return Assignment.of_cones(self.factor, self.vectors, self.directions).labels()
 
+    def labels_of_training(self, fitted: Any) -> IdArray | None:
+        """None: training rows may be float32, and labels are decided in float64."""
+        return None
+
     def coordinates(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → unit coordinates."""
         features, row_format = self.factor.features(np.float64), self.factor.format
@@ -132,6 +145,17 @@ class FactorLabels:
             return unit_rows(row_products(features(row_format.apply(rows, np.float64)), folded))
 
         return embed
+
+
+def cone_labels(factor: Any, vectors: FloatArray, directions: FloatArray) -> Any:
+    """Labels by cones, for the kind of factor: the one place that knows which."""
+    kind = LandmarkLabels if isinstance(factor, LandmarkGraph) else FactorLabels
+    return kind(factor, vectors, directions)
+
+
+def _labels_at_hand(by: LandmarkLabels | EnsembleLabels, fitted: LandmarkGraph) -> IdArray | None:
+    edges = fitted.training_edges
+    return None if edges is None else by.labels_of_edges()(edges)
 
 
 def _largest(U: FloatArray, directions: FloatArray) -> IdArray:

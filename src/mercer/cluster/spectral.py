@@ -16,13 +16,12 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
-from mercer.cluster.cones import EnsembleLabels, FactorLabels, LandmarkLabels
+from mercer.cluster.cones import EnsembleLabels, cone_labels
 from mercer.cluster.problem import Problem, fit_factor, pose
-from mercer.embeddings.spectral import SpectralMap, factor_map, landmark_map, unit_rows
+from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.choice import as_approximation
-from mercer.factors.landmarks import LandmarkGraph, Landmarks
+from mercer.factors.landmarks import Landmarks
 from mercer.kernels.choice import as_kernel
-from mercer.kernels.exponential import RBF
 from mercer.partitions.cones import find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
@@ -249,9 +248,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """As many eigenvectors as clusters, one more for the gap, three times for an ensemble."""
         n_vectors = most + 1 if self.ensemble is None else WIDEST * most + 1
         solver: Any = self.eigen_solver
-        if isinstance(factor, LandmarkGraph):
-            return landmark_map(factor, problem.sample, n_vectors, solver=solver, rng=rng)
-        return factor_map(factor.training_rows, problem.sample, n_vectors, solver=solver, rng=rng)
+        return spectral_map(factor, problem.sample, n_vectors, solver=solver, rng=rng)
 
     def _settled_clusters(
         self, most: int, ranking: list[tuple[int, float]], found: SpectralMap, record: Recorder
@@ -305,12 +302,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             tol=self.tol,
         )
         vectors = np.ascontiguousarray(found.vectors[:, :m])
-        kind = LandmarkLabels if isinstance(kept, LandmarkGraph) else FactorLabels
         if not cones.is_converged:
             record.warn(
                 f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
             )
-        return kind(kept, vectors, cones.directions), cones.n_iter
+        return cone_labels(kept, vectors, cones.directions), cones.n_iter
 
     @property
     def _n_features_out(self) -> int:
@@ -324,8 +320,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _labels_by(self) -> Any:
         if self.consensus_ is not None:
             return EnsembleLabels(self.factor_, self.consensus_)
-        kind = LandmarkLabels if isinstance(self.factor_, LandmarkGraph) else FactorLabels
-        return kind(self.factor_, self.vectors_, self.directions_)
+        return cone_labels(self.factor_, self.vectors_, self.directions_)
 
     def _labeller(self) -> Any:
         return self._labels_by().labels()
@@ -337,8 +332,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         weights = found.weights
         order = numbering(weights, found.labels_by.directions)
         ordered = found.labels_by.reordered(order)
-        factor: Any = ordered.factor if isinstance(ordered, FactorLabels) else ordered.graph
-        kernel = factor.kernel if isinstance(ordered, FactorLabels) else RBF(factor.gamma)
+        factor, kernel = ordered.factor, ordered.factor.kernel
         is_ensemble = isinstance(ordered, EnsembleLabels)
         fitted = self._common_state(problem, order, found.labels, weights) | {
             "kernel_": kernel,
@@ -383,9 +377,11 @@ class Found:
 def _label_all(
     labels_by: Any, factor: Any, k: int, problem: Problem, *, threads: int
 ) -> tuple[IdArray | None, FloatArray]:
-    """Labels of all rows; rows whose ties to landmarks are at hand need no second search."""
+    """Labels of all rows; what the factor knows of the rows it saw is not computed again."""
     inverse, source = problem.sample.inverse, problem.source
-    if not (isinstance(factor, LandmarkGraph) and inverse is not None and source.in_memory):
+    seen = inverse is not None and source.in_memory
+    of_sample = labels_by.labels_of_training(factor) if seen else None
+    if of_sample is None:
         return label_rows(labels_by.labels(), k, problem, threads=threads)
-    labels = labels_by.labels_of_edges()(factor.training_edges)[inverse]
+    labels = of_sample[inverse]
     return labels, np.bincount(labels, weights=problem.weights, minlength=k).astype(np.float64)

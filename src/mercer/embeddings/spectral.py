@@ -8,6 +8,7 @@ length is removed before clustering. So new rows need neither degrees nor the gr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from mercer.data.source import spans
 from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
 from mercer.factors.landmarks import LandmarkGraph
 
-__all__ = ["SpectralMap", "factor_map", "landmark_map", "unit_rows"]
+__all__ = ["SpectralMap", "factor_map", "landmark_map", "spectral_map", "unit_rows"]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
 
@@ -36,6 +37,15 @@ class SpectralMap:
     residuals: FloatArray  # (m,)
     solver: str
     n_clamped: int = 0  # rows whose low-rank degree was not positive
+
+
+def spectral_map(
+    factor: Any, sample: Sample, m: int, *, solver: Solver, rng: np.random.Generator
+) -> SpectralMap:
+    """m leading coordinates, for the kind of factor: the one place that knows which."""
+    if isinstance(factor, LandmarkGraph):
+        return landmark_map(factor, sample, m, solver=solver, rng=rng)
+    return factor_map(factor.training_rows, sample, m, solver=solver, rng=rng)
 
 
 def landmark_map(

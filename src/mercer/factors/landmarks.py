@@ -194,6 +194,11 @@ class LandmarkGraph:
     def trace_error(self) -> None:
         return None
 
+    @property
+    def kernel(self) -> RBF:
+        """What ties rows to landmarks."""
+        return RBF(self.gamma)
+
     def nearest(self, rows: Rows) -> tuple[IdArray, FloatArray]:
         """The landmarks of raw rows and squared distances; the same wherever a row stands."""
         Z = _projected(self.format.apply(rows), self.projection)
