@@ -63,12 +63,14 @@ def pose(
     kernel: Kernel | None = None,
     least_mean: float = 0.0,
     least_rows: int = 1,
+    most_rows: int | None = None,
     is_used: bool = True,
 ) -> Problem:
     """Check X and the weights, choose the rows that choose, resolve the kernel.
 
     `least_mean`: the mean similarity that an automatic bandwidth must reach (see Kernel.resolve).
-    `least_rows`: as many rows as clusters are asked for. `kernel`: instead of the estimator's.
+    `least_rows`: as many rows as clusters are asked for. `most_rows`: so many are enough to choose
+    by. `kernel`: instead of the estimator's.
     `is_used`: whether the kernel will be evaluated, or only tells how rows are to be formatted.
     """
     budget = Budget.of(estimator.max_memory)
@@ -87,7 +89,7 @@ def pose(
         if isinstance(kernel, Precomputed):
             sample, kernel = _precomputed_sample(source, weights)
         else:
-            sample = _sample(source, weights, kernel, summary, rng=rng)
+            sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
     with record.stage("kernel"):
         bandwidth = _bandwidth_words(kernel, least_mean)
         if is_used:
@@ -243,10 +245,11 @@ def _sample(
     weights: FloatArray | None,
     kernel: Kernel,
     summary: Summary,
+    most_rows: int | None,
     *,
     rng: np.random.Generator,
 ) -> Sample:
-    chosen = distinct_rows(source, weights, rng=rng)
+    chosen = distinct_rows(source, weights, rng=rng, most=most_rows)
     single = source.dtype == np.float32 and (
         summary.extent == 0 or SINGLE_RANGE[0] < summary.extent < SINGLE_RANGE[1]
     )

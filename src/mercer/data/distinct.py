@@ -50,9 +50,15 @@ def sample_size(n_rows: int, n_features: int) -> int:
 
 
 def distinct_rows(
-    source: Source, weights: FloatArray | None, *, rng: np.random.Generator
+    source: Source,
+    weights: FloatArray | None,
+    *,
+    rng: np.random.Generator,
+    most: int | None = None,
 ) -> WeightedRows:
     """The distinct rows of the source (or of a seeded sample of it), in content order.
+
+    `most`: a draw of so many of them is enough.
 
     Rows of weight zero are left out; equal rows become one with the sum of their weights. Rows
     are told apart by 64-bit hashes: should two ever collide, one of them has no say in choosing
@@ -68,7 +74,10 @@ def distinct_rows(
     summed = _exact_group_sums(row_weights, group)
     first = ids[~equal]
     inverse = None
-    if len(ids) == source.n_rows:
+    if most is not None and most < len(first):
+        drawn = np.sort(rng.choice(len(first), most, replace=False, shuffle=False))
+        first, summed = first[drawn], summed[drawn]
+    elif len(ids) == source.n_rows:
         inverse = np.empty(len(ids), np.intp)
         inverse[ids] = group
     return WeightedRows(_take_in_any_order(source, first), summed, first, inverse)

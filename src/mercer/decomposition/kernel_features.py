@@ -18,17 +18,19 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
 from mercer.cluster.assignment import tiles_of
 from mercer.cluster.problem import Problem, check_features, checked_source, fit_factor, pose
-from mercer.data.rows import Rows
+from mercer.data.rows import Rows, pad, part
 from mercer.data.source import TILE, Source
 from mercer.factors.base import Approximation, Factor
 from mercer.factors.choice import as_approximation
 from mercer.factors.fourier import FourierFactor
-from mercer.kernels.sums import CoordinateSums
+from mercer.kernels.sums import PRODUCT_ROWS
 from mercer.report import Recorder, Report
 
 __all__ = ["KernelFeatures"]
 
 DEFAULT_RANK = 256
+LEAST_DRAW = 2000  # rows that choose, at least: the bandwidth looks at 1,000
+PANEL = 128  # columns of F computed together
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -137,7 +139,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
         rng, record = as_generator(self.random_state), Recorder()
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            problem = pose(self, X, sample_weight, rng=rng, record=record)
+            enough = approximation.enough_rows()
+            most = None if enough is None else max(enough, LEAST_DRAW)
+            problem = pose(self, X, sample_weight, rng=rng, record=record, most_rows=most)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=n_threads(self.n_jobs))
         self._remember(problem, approximation, factor, record)
@@ -218,5 +222,26 @@ def _row_function(factor: Factor) -> Callable[[Rows], FloatArray]:
     features = factor.features(dtype)
     if isinstance(factor, FourierFactor):  # whose mix is the identity
         return lambda rows: features(row_format.apply(rows))
-    product = CoordinateSums(factor.mix.T.astype(dtype), "product")
-    return lambda rows: product(features(row_format.apply(rows)))
+    panels = _panels(factor.mix.astype(dtype))
+
+    def mixed(rows: Rows) -> FloatArray:
+        F = np.empty((rows.shape[0], factor.rank), dtype)
+        for start in range(0, len(F), PRODUCT_ROWS):  # few enough to stay in the cache
+            out = F[start : start + PRODUCT_ROWS]
+            G = features(row_format.apply(part(rows, start, start + len(out))))
+            G = pad(G, PRODUCT_ROWS)
+            for columns, used, panel in panels:
+                out[:, columns] = (G[:, :used] @ panel)[: len(out)]
+        return F
+
+    return mixed
+
+
+def _panels(mix: FloatArray) -> list[tuple[slice, int, FloatArray]]:
+    """Columns of mix without the zero rows below them: of a triangular mix, a quarter is saved."""
+    panels = []
+    for start in range(0, mix.shape[1], PANEL):
+        columns = slice(start, start + PANEL)
+        used = int(np.flatnonzero(mix[:, columns].any(axis=1))[-1]) + 1
+        panels.append((columns, used, np.ascontiguousarray(mix[:used, columns])))
+    return panels

@@ -16,7 +16,9 @@ from mercer.data.sample import Sample
 from mercer.data.source import spans
 from mercer.kernels.base import Kernel
 
-__all__ = ["Approximation", "Factor", "PivotFactor"]
+__all__ = ["DRAW", "Approximation", "Factor", "PivotFactor"]
+
+DRAW = 10  # rows per pivot to draw pivots from: more of them do not lower the error
 
 
 class Factor(Protocol):
@@ -65,6 +67,10 @@ class Approximation(Protocol):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         """Bytes that `fit` will hold on so many rows."""
+        ...
+
+    def enough_rows(self) -> int | None:
+        """A draw of so many rows chooses as well as all of them (None: each row counts)."""
         ...
 
 

@@ -16,7 +16,7 @@ from mercer._types import FloatArray, IdArray
 from mercer.data.rows import Rows, cast, part, take
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, spans
-from mercer.factors.base import PivotFactor, pivot_factor
+from mercer.factors.base import DRAW, PivotFactor, pivot_factor
 from mercer.kernels.base import Kernel
 
 __all__ = ["IncompleteCholesky", "pivoted_cholesky"]
@@ -94,6 +94,11 @@ class IncompleteCholesky(BaseEstimator):
         return pivot_factor(
             kernel, sample, found.pivots, mix, trace_error=found.error, training_rows=found.F
         )
+
+    def enough_rows(self) -> int | None:
+        """Ten rows per random pivot; greedy pivots are the extremes of all rows."""
+        self._check()
+        return DRAW * self.rank if self.pivots == "random" else None
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         rank = min(self.rank, n_rows)

@@ -56,5 +56,9 @@ class Exact(BaseEstimator):
             training_rows=(vectors * roots).astype(sample.format.dtype),
         )
 
+    def enough_rows(self) -> int | None:
+        """Every row is a pivot."""
+        return None
+
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         return 4 * 8 * n_rows**2

@@ -82,6 +82,10 @@ class RandomFourier(BaseEstimator):
             F = _training_rows(factor, sample.rows, threads=threads)
         return replace(factor, kernel_error=error, training_rows=F)
 
+    def enough_rows(self) -> int | None:
+        """The waves do not look at the rows; those that tell the error are few."""
+        return ERROR_ROWS
+
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         tiles = 2 * min(n_rows, TILE)
         return (n_rows + tiles) * self.rank * itemsize + 2 * 8 * n_features * (self.rank // 2 + 1)

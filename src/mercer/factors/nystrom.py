@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
+from scipy.linalg import rq, solve_triangular
 from sklearn.base import BaseEstimator
 
 from mercer._lazy import LazyModule
@@ -15,7 +15,7 @@ from mercer._types import FloatArray, IdArray
 from mercer.data.rows import BlockRows, Rows, cast, part, take
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, spans
-from mercer.factors.base import PivotFactor
+from mercer.factors.base import DRAW, PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.given import GramMatrix
@@ -32,7 +32,7 @@ NO_ROW = -1  # the number of a pivot that is no row of the source
 
 
 class Nystrom(BaseEstimator):
-    """K ≈ F Fᵀ with F = K[:, B] V Λ^-½, K[B, B] = V Λ Vᵀ, for pivots B drawn beforehand.
+    """K ≈ F Fᵀ with F = K[:, B] V Λ^-½ Q, K[B, B] = V Λ Vᵀ, for pivots B drawn beforehand.
 
     The projection onto the span of the pivots, as in IncompleteCholesky, but these are chosen
     without looking at what is left to explain: simpler, less exact at the same rank, and the
@@ -91,6 +91,11 @@ class Nystrom(BaseEstimator):
             kernel, sample.format, pivots, ids, mix, trace_error=error, training_rows=F
         )
 
+    def enough_rows(self) -> int | None:
+        """Ten rows per uniform pivot; centres and leverage scores are of all rows."""
+        self._check()
+        return DRAW * self.rank if self.sampling == "uniform" else None
+
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         rank = min(self.rank, n_rows)
         n_bytes = (n_rows + 2 * min(n_rows, TILE)) * rank * itemsize + 3 * 8 * rank**2
@@ -133,10 +138,13 @@ class Nystrom(BaseEstimator):
 
 
 def _whitening(K: FloatArray, cutoff: float) -> FloatArray:
-    """V Λ^-½ of K = V Λ Vᵀ, largest eigenvalue first, without those of rounding size."""
+    """V Λ^-½ of K = V Λ Vᵀ, without eigenvalues of rounding size, turned to be triangular.
+
+    F Fᵀ does not see an orthogonal matrix to the right; products with zeros are saved.
+    """
     values, V = np.linalg.eigh((K + K.T) / 2)
     kept = (values > cutoff * values[-1]) & (values > 0)
-    mix: FloatArray = (V[:, kept] / np.sqrt(values[kept]))[:, ::-1]
+    mix: FloatArray = rq(V[:, kept] / np.sqrt(values[kept]))[0]
     return np.ascontiguousarray(mix)
 
 
