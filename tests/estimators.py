@@ -23,6 +23,10 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "SpectralClustering-ensemble": lambda n_clusters=3, **params: SpectralClustering(
         n_clusters, **{"ensemble": 20, "random_state": 0, **params}
     ),
+    "SpectralClustering-neighbors": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters,
+        **{"approximation": "neighbors", "random_state": 0, **params, "rank": "auto"},
+    ),
     "SpectralClustering-cholesky": lambda n_clusters=3, **params: SpectralClustering(
         n_clusters, **{"approximation": "cholesky", "random_state": 0, **params}
     ),

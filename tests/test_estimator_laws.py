@@ -59,8 +59,10 @@ def test_scikit_learns_checks_pass(make):
 @seeds
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_labels_do_not_depend_on_threads_blocks_or_pieces(make, seed, dtype):
-    X = overlapping(seed, n=20_000 if "exact" not in repr(make()) else 700, dtype=dtype)
-    params = {} if "exact" in repr(make()) or "greedy" in repr(make()) else {"rank": 100}
+    name = repr(make())
+    n = 700 if "exact" in name else 3000 if "neighbors" in name else 20_000
+    X = overlapping(seed, n=n, dtype=dtype)
+    params = {} if "exact" in name or "greedy" in name else {"rank": 100}
     model = make(4, random_state=seed, **params).fit(X)
     for other in ({"n_jobs": 2}, {"max_memory": "60MB"}, {"max_memory": "2GB", "n_jobs": 2}):
         again = make(4, random_state=seed, **params, **other).fit(X)

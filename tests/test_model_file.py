@@ -63,6 +63,10 @@ def blocks(seed: int = 0) -> dict[str, Any]:
     return {"image": X[:, :3], "text": sp.csr_array(np.where(X[:, 3:] > 2, X[:, 3:], 0))}
 
 
+def ring_of_neighbors(n: int = 60) -> sp.csr_array:
+    return sp.csr_array(sum(sp.eye_array(n, k=k) for k in (-n + 1, -1, 0, 1, n - 1)))
+
+
 def fit(X: Any, **parameters: Any) -> KernelKMeans:
     if "approximation" not in parameters:
         parameters["rank"] = 12
@@ -867,6 +871,9 @@ SPECTRAL: dict[str, tuple[Any, dict[str, Any]]] = {
     "fourier": (rows(), {"approximation": "fourier"}),
     "exact": (rows(), {"approximation": "exact"}),
     "precomputed": (RBF(0.05)(rows()), {"approximation": "exact", "kernel": "precomputed"}),
+    "neighbors": (rows(n_features=10, dtype="f4"), {"approximation": "neighbors"}),
+    "a graph": (RBF(0.05)(rows()), {"kernel": "precomputed"}),
+    "a sparse graph": (ring_of_neighbors(), {"kernel": "precomputed"}),
     "blocks": (blocks(), {"approximation": "cholesky", "kernel": RBF(columns="image")}),
 }
 
@@ -880,7 +887,7 @@ def test_loading_gives_back_spectral_models(
     loaded = saved_and_loaded(model, tmp_path)
     assert loaded.predict(X).tobytes() == model.labels_.tobytes()
     assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
-    assert set(vars(loaded)) == set(vars(model)) - {"labels_"}
+    assert set(vars(loaded)) == set(vars(model)) - {"labels_", "spectrum_", "seed_"}
     assert repr(loaded) == repr(model)
     assert loaded.report_ == model.report_
     assert loaded.n_clusters_ranking_ == model.n_clusters_ranking_

@@ -7,18 +7,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import Assignment, row_products
-from mercer.data.rows import Rows
+from mercer.data.rows import Rows, cast
 from mercer.embeddings.spectral import unit_rows
 from mercer.factors.base import Factor
+from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import Edges, LandmarkGraph
 from mercer.partitions.ensemble import Consensus
+from mercer.partitions.kmeans import nearest_center
 from mercer.partitions.numbering import content_order
 
-__all__ = ["EnsembleLabels", "FactorLabels", "LandmarkLabels", "cone_labels"]
+__all__ = [
+    "AffinityLabels",
+    "EnsembleLabels",
+    "FactorLabels",
+    "LandmarkLabels",
+    "cone_labels",
+    "labels_of_all",
+]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
 
@@ -147,10 +157,57 @@ class FactorLabels:
         return embed
 
 
+@dataclass(frozen=True, slots=True)
+class AffinityLabels:
+    """The same for a graph that was given: rows are affinities to the items of the fit."""
+
+    factor: AffinityGraph
+    vectors: FloatArray  # (n_items, m)
+    directions: FloatArray  # (k, m)
+
+    def reordered(self, order: IdArray) -> AffinityLabels:
+        return replace(self, directions=self.directions[order])
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Affinities → labels; an item tied to nothing goes with the first cone."""
+        order = content_order(self.directions)
+        against = np.ascontiguousarray(self.directions[order].T)
+        embed = self.coordinates()
+        return lambda rows: order[nearest_center(-row_products(embed(rows), against))[0]]
+
+    def labels_of_training(self, fitted: AffinityGraph) -> IdArray | None:
+        """None: the matrix is at hand as X itself."""
+        return None
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Affinities → unit coordinates."""
+
+        def embed(rows: Rows) -> FloatArray:
+            if sp.issparse(rows):
+                return unit_rows(cast(rows, np.float64) @ self.vectors)
+            return unit_rows(row_products(rows.astype(np.float64, copy=False), self.vectors))
+
+        return embed
+
+
 def cone_labels(factor: Any, vectors: FloatArray, directions: FloatArray) -> Any:
     """Labels by cones, for the kind of factor: the one place that knows which."""
-    kind = LandmarkLabels if isinstance(factor, LandmarkGraph) else FactorLabels
-    return kind(factor, vectors, directions)
+    kinds = {LandmarkGraph: LandmarkLabels, AffinityGraph: AffinityLabels}
+    return kinds.get(type(factor), FactorLabels)(factor, vectors, directions)
+
+
+def labels_of_all(cuts: list[Any]) -> Callable[[Rows], IdArray]:
+    """Raw rows → labels by each of several cuts of one graph: (cuts, n)."""
+    if not all(isinstance(cut, LandmarkLabels) for cut in cuts):
+        deciders = [cut.labels() for cut in cuts]
+        return lambda rows: np.stack([decide(rows) for decide in deciders])
+    by_edges = [cut.labels_of_edges() for cut in cuts]
+
+    def decide_all(rows: Rows) -> IdArray:
+        edges = cuts[0].factor.edges(rows)  # found once
+        return np.stack([decide(edges) for decide in by_edges])
+
+    return decide_all
 
 
 def _labels_at_hand(by: LandmarkLabels | EnsembleLabels, fitted: LandmarkGraph) -> IdArray | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._memory import Budget
 from mercer._types import FloatArray
@@ -20,6 +21,7 @@ from mercer.data.rows import Rows, n_bytes
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Summary, summarize
+from mercer.factors.base import PivotFactor
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
@@ -65,6 +67,7 @@ def pose(
     least_rows: int = 1,
     most_rows: int | None = None,
     is_used: bool = True,
+    takes_graph: bool = False,
 ) -> Problem:
     """Check X and the weights, choose the rows that choose, resolve the kernel.
 
@@ -72,6 +75,7 @@ def pose(
     `least_rows`: as many rows as clusters are asked for. `most_rows`: so many are enough to choose
     by. `kernel`: instead of the estimator's.
     `is_used`: whether the kernel will be evaluated, or only tells how rows are to be formatted.
+    `takes_graph`: whether a precomputed matrix may be sparse.
     """
     budget = Budget.of(estimator.max_memory)
     kernel = as_kernel(estimator.kernel, estimator.gamma) if kernel is None else kernel
@@ -87,7 +91,7 @@ def pose(
         check_values(kernel, summary, source)
     with record.stage("sample"):
         if isinstance(kernel, Precomputed):
-            sample, kernel = _precomputed_sample(source, weights)
+            sample, kernel = _precomputed_sample(source, weights, takes_graph)
         else:
             sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
     with record.stage("kernel"):
@@ -107,8 +111,8 @@ def fit_factor(
     factor: Any = approximation.fit(
         problem.kernel, problem.sample, rng=rng, threads=threads, **more
     )
-    if isinstance(problem.kernel, GramMatrix):  # new rows bring their own part of the matrix
-        return replace(factor, kernel=Precomputed())
+    if isinstance(factor, PivotFactor) and isinstance(problem.kernel, GramMatrix):
+        return replace(factor, kernel=Precomputed())  # new rows bring their part of the matrix
     return factor
 
 
@@ -206,8 +210,6 @@ def _demand_sample(budget: Budget, source: Source) -> None:
 
 
 def _is_sparse(source: Source) -> bool:
-    import scipy.sparse as sp
-
     return sp.issparse(source.read(0, 1))
 
 
@@ -259,17 +261,20 @@ def _sample(
     return Sample(rows, chosen.weights, chosen.ids, row_format, chosen.inverse)
 
 
-def _precomputed_sample(source: Source, weights: FloatArray | None) -> tuple[Sample, Kernel]:
+def _precomputed_sample(
+    source: Source, weights: FloatArray | None, takes_graph: bool
+) -> tuple[Sample, Kernel]:
     """Items instead of rows; the matrix itself is the kernel while fitting."""
-    K = source.X if isinstance(source, ArraySource) else source.read(0, source.n_rows)
-    if not isinstance(K, np.ndarray) or K.shape[0] != K.shape[1]:
-        shape = getattr(K, "shape", None)
+    K: Any = source.X if isinstance(source, ArraySource) else source.read(0, source.n_rows)
+    is_graph = takes_graph and sp.issparse(K)
+    shape = getattr(K, "shape", None)
+    if not (isinstance(K, np.ndarray) or is_graph) or shape is None or shape[0] != shape[1]:
+        kind = "square matrix of affinities" if takes_graph else "dense square matrix k(X, X)"
         raise ValueError(
-            f"kernel='precomputed' wants a dense square matrix k(X, X), but X is "
-            f"{type(K).__name__} of shape {shape}"
+            f"kernel='precomputed' wants a {kind}, but X is {type(K).__name__} of shape {shape}"
         )
-    K = np.asarray(K, source.dtype)
-    items = np.arange(len(K)) if weights is None else np.flatnonzero(weights > 0)
+    K = sp.csr_array(K, dtype=np.float64) if is_graph else np.asarray(K, source.dtype)
+    items = np.arange(K.shape[0]) if weights is None else np.flatnonzero(weights > 0)
     kept = np.ones(len(items)) if weights is None else weights[items]
     rows = items.astype(np.float64)[:, None]
     return Sample(rows, kept, items, RowFormat(np.dtype(np.float64))), GramMatrix(K)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
@@ -16,13 +18,15 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
-from mercer.cluster.cones import EnsembleLabels, cone_labels
+from mercer.cluster.cones import EnsembleLabels, cone_labels, labels_of_all
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.choice import as_approximation
+from mercer.factors.graphs import GivenAffinity, Neighbors
 from mercer.factors.landmarks import Landmarks
 from mercer.kernels.choice import as_kernel
-from mercer.partitions.cones import find_cones
+from mercer.kernels.given import Precomputed
+from mercer.partitions.cones import Cones, find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder
@@ -34,6 +38,7 @@ ENSEMBLE_RANK = 2000  # landmarks of an ensemble, by rank="auto"
 MOST_CLUSTERS = 15  # that n_clusters="auto" looks at
 SELF_SCALED = "gamma by the mean distance of rows to their landmarks"
 NAMED_RANK = 256  # of a dense approximation, by rank="auto"
+GRAPHS_OF_ROWS = (Landmarks, Neighbors)  # by Euclidean distance, and can scale themselves
 
 
 class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -53,9 +58,13 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     n_clusters : number of clusters; "auto" takes the largest relative gap of the spectrum, keeps
         the ranking in `n_clusters_ranking_` and warns where it is not clear.
     kernel : None is the approximation's own (landmarks: a Gaussian that scales itself, else RBF);
-        or a name, an object, a function; "precomputed" for an affinity matrix.
+        or a name, an object, a function. "precomputed": X is the graph, a symmetric matrix of
+        affinities, dense or sparse, and the eigenvectors are those of it as it is (with another
+        approximation: of its approximation, for positive semi-definite matrices); `predict` then
+        takes rows of affinities to the items of the fit.
     gamma : bandwidth of a kernel given by name.
-    approximation : "landmarks", "cholesky", "nystrom", "fourier", "exact", or an object.
+    approximation : "landmarks", "neighbors" (a graph between the rows themselves: dearer),
+        "cholesky", "nystrom", "fourier", "exact", or an object.
     rank : landmarks, pivots or features; "auto" lets the approximation decide.
     ensemble : number of base partitions (landmarks only); None for a single one.
     assign_labels : "kmeans" or "cluster_qr" on the eigenvectors.
@@ -70,6 +79,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     eigenvalues_ : of the normalised graph, largest first; the top one is 1.
     n_clusters_ : how many clusters there are.
     n_clusters_ranking_ : (k, relative gap) pairs, best first.
+    spectrum_, seed_ : what `labels_path` cuts (not in model files).
     factor_, kernel_, report_ : the graph or factor, the kernel, the story of the fit.
 
     Examples
@@ -149,7 +159,10 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 record=record,
                 kernel=kernel,
                 least_rows=1 if self.n_clusters == "auto" else int(self.n_clusters),
-                is_used=not self._is_self_scaled(approximation),
+                is_used=not (
+                    self._is_self_scaled(approximation) or isinstance(approximation, GivenAffinity)
+                ),
+                takes_graph=isinstance(approximation, GivenAffinity),
             )
             most = self._most_clusters(problem, record)
             with record.stage("factor"):
@@ -158,18 +171,24 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 found = self._spectral_map(factor, problem, most, rng=rng)
             ranking = ranked_gaps(found.values, MOST_CLUSTERS)
             k = self._settled_clusters(most, ranking, found, record)
+            seed = int(rng.integers(2**63))
             with record.stage("clusters"):
-                labels_by, n_iter = self._partition(factor, found, problem, k, record, rng=rng)
+                labels_by, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
             with record.stage("labels"):
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
         if k > 1:
             gap_warnings(found.values, found.residuals, k, record)
+        if found.n_alone:
+            record.warn(
+                f"{found.n_alone:,} rows are tied to no other, not even to themselves: nothing "
+                "tells their cluster, and they went to one of them; give them affinities"
+            )
         if found.n_clamped:
             record.warn(
                 f"{found.n_clamped:,} rows have no positive degree in the low-rank graph: its "
                 "approximation is too coarse for this bandwidth; raise rank, or use a smaller gamma"
             )
-        found_here = Found(found, labels_by, labels, weights, ranking, n_iter)
+        found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed)
         return self._remember(found_here, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -184,11 +203,54 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         shares: FloatArray = closeness / closeness.sum(axis=1, keepdims=True)
         return shares
 
+    def labels_path(self, X: Any, n_clusters: Iterable[int]) -> dict[int, IdArray]:
+        """Labels of the rows of X for several numbers of clusters, from the one graph of the fit.
+
+        Only the partition of the eigenvectors is made anew, so that this costs little more than
+        one `predict`. The fit must have found enough eigenvectors: ask it for the largest number
+        (or "auto", which looks at 15). Clusters are numbered by how many rows of X they have.
+        """
+        check_is_fitted(self)
+        found, seed = self._spectrum()
+        sizes = [self._checked_size(k, found) for k in n_clusters]
+        cuts = [self._cut(self.factor_, found, k, seed)[0] for k in sizes]
+        tiles, n_rows = self._work(X, lambda: labels_of_all(cuts), stage="labels")
+        path = np.empty((len(cuts), n_rows), np.intp)
+        for start, tile in tiles:
+            path[:, start : start + tile.shape[1]] = tile
+        for cut, labels in zip(cuts, path, strict=True):
+            counts = np.bincount(labels, minlength=len(cut.directions)).astype(np.float64)
+            order = numbering(counts, cut.directions)
+            labels[:] = np.argsort(order)[labels]
+        return dict(zip(sizes, path, strict=True))
+
+    def _spectrum(self) -> tuple[SpectralMap, int]:
+        if self.ensemble is not None:
+            raise ValueError(
+                "labels_path cuts one spectrum, but an ensemble has many; use ensemble=None"
+            )
+        if "spectrum_" not in vars(self):
+            raise ValueError(
+                "labels_path needs the eigenvectors of the fit, which model files do not hold: "
+                "use it before saving, or fit again"
+            )
+        return self.spectrum_, self.seed_
+
+    def _checked_size(self, k: Any, found: SpectralMap) -> int:
+        most = max(self.n_clusters_, found.vectors.shape[1] - 1)
+        if not isinstance(k, int | np.integer) or not 1 <= k <= most:
+            raise ValueError(
+                f"n_clusters={k!r} must be a whole number from 1 to {most}, the eigenvectors of "
+                "this fit; fit with the largest n_clusters first"
+            )
+        return int(k)
+
     def _parts(self) -> tuple[Any, Any]:
         """The approximation and the kernel, in agreement with each other."""
         by_name = isinstance(self.approximation, str)
-        if by_name and self.approximation == "landmarks":
-            approximation: Any = Landmarks(self._landmark_rank())
+        is_given = isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"
+        if by_name and self.approximation in ("landmarks", "neighbors"):
+            approximation: Any = self._graph(is_given)
         elif by_name and self.rank == "auto":
             named: Any = self.approximation
             approximation = as_approximation(named, NAMED_RANK, default_rank=NAMED_RANK)
@@ -196,26 +258,36 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             rank: Any = self.rank
             default: Any = "auto" if rank == "auto" or not by_name else NAMED_RANK
             approximation = as_approximation(self.approximation, rank, default_rank=default)
-        if isinstance(approximation, Landmarks) and self.kernel == "precomputed":
+        if isinstance(approximation, GRAPHS_OF_ROWS) and is_given:
             raise ValueError(
-                "a landmark graph needs rows, but kernel='precomputed' brings a matrix; use "
-                "approximation='exact' or 'cholesky' with it"
+                f"{type(approximation).__name__} needs rows, but kernel='precomputed' brings a "
+                "matrix: leave approximation as it is to cluster by these affinities, or use "
+                "'exact' or 'cholesky'"
             )
         if not isinstance(approximation, Landmarks) and self.ensemble is not None:
             raise ValueError(
                 "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
             )
         kernel = as_kernel("rbf" if self.kernel is None else self.kernel, self.gamma)
-        if isinstance(approximation, Landmarks):
+        if isinstance(approximation, GRAPHS_OF_ROWS):
             approximation.check(kernel)
         return approximation, kernel
 
+    def _graph(self, is_given: bool) -> Any:
+        """The graph that `approximation` names, or the one that came as X."""
+        if self.approximation == "landmarks" and not is_given:
+            wide = self.ensemble is not None and self.rank == "auto"
+            return Landmarks(ENSEMBLE_RANK if wide else self.rank)
+        if self.rank != "auto":
+            raise ValueError(
+                f"rank={self.rank} is given, but a graph between the rows themselves has no rank; "
+                "leave rank='auto' (Neighbors(n_neighbors=…) tells how many ties a row has)"
+            )
+        return GivenAffinity() if self.approximation == "landmarks" else Neighbors()
+
     def _is_self_scaled(self, approximation: Any) -> bool:
         own = self.kernel is None and isinstance(self.gamma, str) and self.gamma == "auto"
-        return isinstance(approximation, Landmarks) and own
-
-    def _landmark_rank(self) -> int | str:
-        return ENSEMBLE_RANK if self.ensemble is not None and self.rank == "auto" else self.rank
+        return isinstance(approximation, GRAPHS_OF_ROWS) and own
 
     def _most_clusters(self, problem: Problem, record: Recorder) -> int:
         """Clusters asked for (with "auto": looked at), as far as there are distinct rows."""
@@ -236,7 +308,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         rank = getattr(approximation, "rank", "auto")
         if isinstance(rank, Integral) and rank < most and self.n_clusters != "auto":
             raise ValueError(f"rank={rank} cannot tell n_clusters={most} apart; raise rank")
-        if not isinstance(approximation, Landmarks):
+        if not isinstance(approximation, GRAPHS_OF_ROWS):
             return fit_factor(approximation, problem, rng=rng, threads=threads)
         if self._is_self_scaled(approximation):
             problem = replace(problem, kernel=None)  # the graph scales itself
@@ -280,16 +352,26 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         k: int,
         record: Recorder,
         *,
-        rng: np.random.Generator,
+        seed: int,
     ) -> tuple[Any, int]:
         """Cones around directions of the eigenvector coordinates, or of a consensus of many."""
         kept = factor.forget_training()
         if self.ensemble is not None and k > 1:
+            rng = np.random.default_rng((seed, k))
             bases = make_bases(found, k, self.ensemble, rng=rng)
             consensus = make_consensus(
                 bases, factor.training_edges, problem.sample, k, n_init=self.n_init, rng=rng
             )
             return EnsembleLabels(kept, consensus), consensus.n_iter
+        labels_by, cones = self._cut(kept, found, k, seed)
+        if not cones.is_converged:
+            record.warn(
+                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+            )
+        return labels_by, cones.n_iter
+
+    def _cut(self, factor: Any, found: SpectralMap, k: int, seed: int) -> tuple[Any, Cones]:
+        """k cones of the first k coordinates: for one seed and k always the same."""
         m = min(k, found.vectors.shape[1])
         cones = find_cones(
             unit_rows(found.points[:, :m]),
@@ -297,16 +379,12 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             k,
             assign_labels=self.assign_labels,  # type: ignore[arg-type]
             n_init=self.n_init,
-            rng=rng,
+            rng=np.random.default_rng((seed, k)),
             max_iter=self.max_iter,
             tol=self.tol,
         )
         vectors = np.ascontiguousarray(found.vectors[:, :m])
-        if not cones.is_converged:
-            record.warn(
-                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
-            )
-        return cone_labels(kept, vectors, cones.directions), cones.n_iter
+        return cone_labels(factor, vectors, cones.directions), cones
 
     @property
     def _n_features_out(self) -> int:
@@ -344,6 +422,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             "n_clusters_": len(weights),
             "n_clusters_ranking_": found.ranking,
             "n_iter_": found.n_iter,
+            "spectrum_": found.map,
+            "seed_": found.seed,
         }
         words = {"bandwidth": SELF_SCALED} if self._is_self_scaled(approximation) else {}
         fitted["report_"] = self._report(
@@ -372,6 +452,7 @@ class Found:
     weights: FloatArray
     ranking: list[tuple[int, float]]
     n_iter: int
+    seed: int
 
 
 def _label_all(

@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from mercer._extras import require
 from mercer._types import FloatArray
 
-__all__ = ["Eigenpairs", "Solver", "leading_eigenpairs"]
+__all__ = ["Eigenpairs", "Solver", "checked_pairs", "leading_eigenpairs"]
 
 Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
 
 SMALL = 400  # up to here a dense solver in float64 is the cheapest
+RESCUE = 100  # iterations for vectors that ARPACK did not find
 DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails
 POLISH = 3  # subspace iterations in float64 after a float32 decomposition ...
 POLISHED = 0.01  # ... which must leave residuals this small beside the last gap, that matters most
@@ -62,7 +63,11 @@ def leading_eigenpairs(
     values, vectors = solvers[solver](A, k, start, tol, max_iter)
     if len(values) < k and n <= DENSE_ROWS:
         return _dense(A.toarray() if sp.issparse(A) else A @ np.eye(n), k)
-    return _checked(A, values, vectors, solver)
+    if len(values) < k:  # what did converge, and the best that can be said of the others
+        start[:, : len(values)] = vectors
+        values, vectors = _lobpcg(A, k, start, tol, RESCUE)
+        solver += ", then lobpcg"  # type: ignore[assignment]
+    return checked_pairs(A, values, vectors, solver)
 
 
 def _dense(A: FloatArray, k: int) -> Eigenpairs:
@@ -70,22 +75,22 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
     last = [n - k, n - 1]
     if n <= SMALL:
         values, vectors = scipy.linalg.eigh(A, subset_by_index=last)
-        return _checked(A, values, vectors, "dense")
+        return checked_pairs(A, values, vectors, "dense")
     _, vectors = scipy.linalg.eigh(A.astype(np.float32), subset_by_index=last, check_finite=False)
     if vectors.shape[1] < k:  # LAPACK gives up on some matrices of tiny float32 numbers
         values, vectors = scipy.linalg.eigh(A, subset_by_index=last)
-        return _checked(A, values, vectors, "dense")
+        return checked_pairs(A, values, vectors, "dense")
     vectors = vectors.astype(np.float64)
     for _ in range(POLISH):
         vectors, _ = np.linalg.qr(A @ vectors)
         small, rotation = np.linalg.eigh(vectors.T @ (A @ vectors))
         vectors = vectors @ rotation
-    polished = _checked(A, small, vectors, "dense (float32, polished)")
+    polished = checked_pairs(A, small, vectors, "dense (float32, polished)")
     last_gap = float(polished.values[-2] - polished.values[-1]) if k > 1 else 1.0
     if polished.residuals.max() <= POLISHED * last_gap:
         return polished
     values, vectors = scipy.linalg.eigh(A, subset_by_index=last, check_finite=False)
-    return _checked(A, values, vectors, "dense")
+    return checked_pairs(A, values, vectors, "dense")
 
 
 def _arpack(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any:
@@ -112,7 +117,8 @@ def _primme(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any
     return primme.eigsh(A, k, which="LA", v0=start, tol=tol, maxiter=max_iter * k)
 
 
-def _checked(A: Any, values: FloatArray, vectors: FloatArray, solver: str) -> Eigenpairs:
+def checked_pairs(A: Any, values: FloatArray, vectors: FloatArray, solver: str) -> Eigenpairs:
+    """Largest first, signs settled, with the residuals that A itself gives."""
     order = np.argsort(values)[::-1]
     values, vectors = np.asarray(values)[order], np.asarray(vectors)[:, order]
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])

@@ -17,13 +17,24 @@ from mercer._types import FloatArray
 from mercer.data.sample import Sample
 from mercer.data.source import spans
 from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
+from mercer.embeddings.walks import leading_walk
+from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph
 
-__all__ = ["SpectralMap", "factor_map", "landmark_map", "spectral_map", "unit_rows"]
+__all__ = [
+    "SpectralMap",
+    "affinity_map",
+    "factor_map",
+    "landmark_map",
+    "neighbor_map",
+    "spectral_map",
+    "unit_rows",
+]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
 
 LEAST_DEGREE = 1e-10  # of the mean: below, a landmark has no say
+LEAST_VALUE = 1e-8  # eigenvalues below (or negative: a graph between two sides) tell no clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +48,17 @@ class SpectralMap:
     residuals: FloatArray  # (m,)
     solver: str
     n_clamped: int = 0  # rows whose low-rank degree was not positive
+    n_alone: int = 0  # rows that nothing ties to another
 
 
 def spectral_map(
     factor: Any, sample: Sample, m: int, *, solver: Solver, rng: np.random.Generator
 ) -> SpectralMap:
     """m leading coordinates, for the kind of factor: the one place that knows which."""
+    if isinstance(factor, AffinityGraph):
+        return affinity_map(factor, sample, m, solver=solver, rng=rng)
+    if isinstance(factor, LandmarkGraph) and factor.ties_rows:
+        return neighbor_map(factor, sample, m, solver=solver, rng=rng)
     if isinstance(factor, LandmarkGraph):
         return landmark_map(factor, sample, m, solver=solver, rng=rng)
     return factor_map(factor.training_rows, sample, m, solver=solver, rng=rng)
@@ -63,6 +79,36 @@ def landmark_map(
     pairs = leading_eigenpairs(scale[:, None] * E * scale, m, solver=solver, rng=rng)
     vectors = scale[:, None] * pairs.vectors
     return _map(vectors, vectors, degrees, pairs)
+
+
+def neighbor_map(
+    graph: LandmarkGraph, sample: Sample, m: int, *, solver: Solver, rng: np.random.Generator
+) -> SpectralMap:
+    """The walk between rows; a new row's coordinates are the mean of its neighbours'."""
+    walk = leading_walk(graph.affinities(), sample.weights, m, solver=solver, rng=rng)
+    return SpectralMap(
+        walk.vectors, walk.vectors, walk.weights, walk.values, walk.residuals, walk.solver
+    )
+
+
+def affinity_map(
+    graph: AffinityGraph, sample: Sample, m: int, *, solver: Solver, rng: np.random.Generator
+) -> SpectralMap:
+    """The walk on a given graph. W diag(w) φ = λ D φ, so affinities @ (w φ/λ) point along φ."""
+    walk = leading_walk(graph.training_matrix, sample.weights, m, solver=solver, rng=rng)
+    kept = walk.values > LEAST_VALUE
+    values, points = walk.values[kept], walk.vectors[:, kept]
+    vectors = np.zeros((graph.n_items, len(values)))
+    vectors[graph.items] = sample.weights[:, None] * points / values
+    return SpectralMap(
+        vectors,
+        points,
+        walk.weights,
+        values,
+        walk.residuals[kept],
+        walk.solver,
+        n_alone=walk.n_alone,
+    )
 
 
 def factor_map(

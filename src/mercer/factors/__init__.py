@@ -6,6 +6,7 @@ from mercer.factors.base import Approximation, Factor, PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
+from mercer.factors.graphs import Neighbors
 from mercer.factors.nystrom import Nystrom
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Factor",
     "FourierFactor",
     "IncompleteCholesky",
+    "Neighbors",
     "Nystrom",
     "PivotFactor",
     "RandomFourier",

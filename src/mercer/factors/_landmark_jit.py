@@ -9,6 +9,9 @@ from mercer._numba import jit
 FAR = 1e300
 
 
+STRETCH = 0.3  # of a row's mean distance to its landmarks: its bandwidth is no narrower
+
+
 @jit
 def insert(value, item, values, items):  # values, items: INOUT (m,), ascending by (value, item)
     """Keep the m smallest, ties by the smaller item."""
@@ -140,13 +143,19 @@ def nearest_by_grid(Z, L, low, step, shape, ptr, items, idx, dist):  # idx, dist
 
 @jit
 def edge_weights(dist, gamma, out):  # dist: squared distances, nearest first; out: OUT (n, m)
-    """exp(-γ_i·dist²), γ_i = min(γ, 2/nearest²): a row far from all landmarks scales itself.
+    """exp(-γ_i·dist²): γ for most rows, but 1/(2s²) with s ≥ nearest/2 and s ≥ 0.3·mean distance.
 
     So no weight underflows, and outliers stay tied to several landmarks instead of becoming
-    components, and clusters, of their own.
+    components, and clusters, of their own: those far from all landmarks (the first bound), and
+    those who are one themselves (the second).
     """
+    m = dist.shape[1]
     for i in range(dist.shape[0]):
-        reach = min(gamma, 2.0 / max(dist[i, 0], 1e-300))
+        mean = 0.0
+        for a in range(m):
+            mean += np.sqrt(dist[i, a])
+        bound = max(dist[i, 0] / 4.0, (STRETCH * mean / m) ** 2)  # of s²
+        reach = min(gamma, 0.5 / max(bound, 1e-300))
         for a in range(dist.shape[1]):
             out[i, a] = np.exp(-reach * dist[i, a])
 

@@ -37,6 +37,7 @@ PCA_ROWS = 5000
 ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
+PRODUCTS = 2**23  # float32 products held at once: 32 MB
 GRID_CELLS = 60_000
 GRID_RATIOS = {1: 16, 2: 8, 3: 4}  # fine cells per coarse one and side, by number of features
 GRID_ITEMS = 5 * 10**7  # longer lists (all rows in one cell, for a far outlier) are not worth it
@@ -51,8 +52,11 @@ class Landmarks(BaseEstimator):
     2. Landmarks are means: a random start, `sweeps` of Lloyd on 10 rows per landmark.
     3. The nearest landmarks are found exactly: by products, or by a grid for up to 3 features.
     4. Weights are exp(-γ‖x - l‖²) with γ = 1/(2s²), s the mean distance of a row to its
-       landmarks, so the graph scales itself; a row whose nearest landmark is farther than 2s uses
-       half that distance for s, so that outliers stay tied to several landmarks.
+       landmarks, so the graph scales itself; but a row's own s is at least half the distance to
+       its nearest landmark, and 0.3 of the mean distance to all of its landmarks, so that
+       outliers stay tied to several landmarks. (0.3 was chosen on generated blobs, moons, rings
+       and spirals, pendigits, satimage and letter; wider bandwidths cut spirals wrongly, narrower
+       ones make a cluster of one stray point.)
 
     Cost: n·rank·d products (0.1 µs a row in the plane); memory for rank² and a tile.
 
@@ -108,12 +112,18 @@ class Landmarks(BaseEstimator):
         gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
         edges = Edges(idx, _edge_weights(dist, gamma, self.weights))
         return LandmarkGraph(
-            sample.format, projection, search, idx.shape[1], gamma, self.weights, edges
+            sample.format,
+            projection,
+            search,
+            idx.shape[1],
+            gamma,
+            self.weights,
+            training_edges=edges,
         )
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         p, q = self._rank(n_rows, 1), min(n_features, 2 * WIDE)
-        return 8 * (n_rows * (q + 2 * NEIGHBORS) + 4 * p * p) + 4 * 8192 * p
+        return 8 * (n_rows * (q + 2 * NEIGHBORS) + 4 * p * p) + 4 * max(PRODUCTS, PRODUCT_ROWS * p)
 
     def _rank(self, n_rows: int, n_clusters: int) -> int:
         if self.rank == "auto":
@@ -157,9 +167,14 @@ class Search:
             _jit.nearest_by_grid(Z, L, *self.grid, idx, dist)
             return idx, dist
         single = L.astype(np.float32)
-        products = Z.astype(np.float32) @ single.T
         norms = np.einsum("ij,ij->i", single, single, dtype=np.float64)
-        _jit.nearest_by_products(Z, L, products, norms, EXTRA_CANDIDATES, idx, dist)
+        step = max(PRODUCT_ROWS, PRODUCTS // len(L))
+        for start in range(0, len(Z), step):
+            piece = slice(start, start + step)
+            products = Z[piece].astype(np.float32) @ single.T
+            _jit.nearest_by_products(
+                Z[piece], L, products, norms, EXTRA_CANDIDATES, idx[piece], dist[piece]
+            )
         return idx, dist
 
 
@@ -184,6 +199,7 @@ class LandmarkGraph:
     n_neighbors: int
     gamma: float
     weighting: str
+    ties_rows: bool = False  # landmarks are the rows themselves, and tied to each other
     training_edges: Edges | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -208,6 +224,14 @@ class LandmarkGraph:
         """The ties of raw rows to landmarks."""
         idx, dist = self.nearest(rows)
         return Edges(idx, _edge_weights(dist, self.gamma, self.weighting))
+
+    def affinities(self) -> sp.csr_array:
+        """(A + Aᵀ)/2 among the rows of the fit, where each of them is a landmark."""
+        edges, n = self.training_edges, self.rank
+        assert edges is not None
+        indptr = np.arange(0, edges.idx.size + 1, edges.idx.shape[1])
+        A = sp.csr_array((edges.weights.ravel(), edges.idx.ravel(), indptr), shape=(n, n))
+        return sp.csr_array((A + A.T) / 2)
 
     def forget_training(self) -> LandmarkGraph:
         """The same without the ties of the rows it was fitted on: what a model keeps."""

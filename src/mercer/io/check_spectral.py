@@ -10,22 +10,25 @@ from typing import Any
 import numpy as np
 
 from mercer.data.format import RowFormat
+from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph, Search
 from mercer.io.check_models import FACTORS, check_factor_model, check_features
 from mercer.io.check_rows import is_array
 from mercer.io.damage import demand
 from mercer.kernels.exponential import RBF
+from mercer.kernels.given import Precomputed
 from mercer.partitions.ensemble import Bases, Consensus
 
 __all__ = [
     "FACTORS_AND_GRAPHS",
+    "check_affinity_graph",
     "check_bases",
     "check_consensus",
     "check_landmark_graph",
     "check_spectral_clustering",
 ]
 
-FACTORS_AND_GRAPHS = (*FACTORS, LandmarkGraph)
+FACTORS_AND_GRAPHS = (*FACTORS, LandmarkGraph, AffinityGraph)
 
 
 def check_landmark_graph(graph: LandmarkGraph) -> None:
@@ -45,8 +48,20 @@ def check_landmark_graph(graph: LandmarkGraph) -> None:
     )
     is_positive = isinstance(gamma, float) and 0 < gamma < np.inf
     demand(is_positive, "the graph's gamma is no positive number")
+    demand(type(graph.ties_rows) is bool, "whether the graph ties rows to each other is not told")
     demand(graph.weighting in ("gaussian", "rank"), "the graph's weighting is unknown")
     demand(graph.training_edges is None, "the graph holds ties of rows that it was fitted on")
+
+
+def check_affinity_graph(graph: AffinityGraph) -> None:
+    """Its items are columns of a row."""
+    n, items = graph.n_items, graph.items
+    demand(type(n) is int and n >= 1, "the graph has no items")
+    demand(
+        is_array(items, 1, "i") and bool(((items >= 0) & (items < n)).all()),
+        f"an item of the graph is not among its {n}",
+    )
+    demand(graph.training_matrix is None, "the graph holds the affinities of its fit")
 
 
 def check_bases(bases: Bases) -> None:
@@ -89,6 +104,10 @@ def check_spectral_clustering(model: Any) -> None:
     graph, consensus = model.factor_, model.consensus_
     if isinstance(graph, LandmarkGraph):
         _check_landmark_model(model)
+    elif isinstance(graph, AffinityGraph):
+        check_features(model)
+        is_same = isinstance(model.kernel_, Precomputed) and graph.n_items == model.n_features_in_
+        demand(is_same, "the graph's items are not the columns of its rows")
     else:
         check_factor_model(model)
     if consensus is None:

@@ -21,11 +21,17 @@ from mercer.factors.base import PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
+from mercer.factors.graphs import AffinityGraph, Neighbors
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
 from mercer.factors.nystrom import Nystrom
 from mercer.io.check_models import check_fourier_factor, check_pivot_factor
 from mercer.io.check_rows import check_block_rows, check_combination, check_row_format
-from mercer.io.check_spectral import check_bases, check_consensus, check_landmark_graph
+from mercer.io.check_spectral import (
+    check_affinity_graph,
+    check_bases,
+    check_consensus,
+    check_landmark_graph,
+)
 from mercer.io.damage import damaged, demand, reason
 from mercer.io.search_plan import SearchPlan, check_search_plan
 from mercer.kernels.algebra import Product, Scaled, Sum
@@ -61,6 +67,7 @@ OBJECTS: dict[str, type[Any]] = {
         Nystrom,
         RandomFourier,
         Landmarks,
+        Neighbors,
     )
 }
 
@@ -71,12 +78,17 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "PivotFactor": (PivotFactor, check_pivot_factor),
     "FourierFactor": (FourierFactor, check_fourier_factor),
     "LandmarkGraph": (LandmarkGraph, check_landmark_graph),
+    "AffinityGraph": (AffinityGraph, check_affinity_graph),
     "SearchPlan": (SearchPlan, check_search_plan),
     "Bases": (Bases, check_bases),
     "Consensus": (Consensus, check_consensus),
 }
 
-FORGOTTEN = {"training_rows", "training_edges"}  # fields of records that serve the fit only
+FORGOTTEN = {
+    "training_rows",
+    "training_edges",
+    "training_matrix",
+}  # fields of records that serve the fit only
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from mercer.report import Recorder
 __all__ = ["CLEAR", "gap_warnings", "n_components", "ranked_gaps", "strength"]
 
 LEAST = 1e-8  # 1 - λ below this is a component of its own, up to rounding
+UNSOLVED = 1e-3  # an error of eigenvectors that no gap can excuse
 CLEAR = 0.5  # a relative gap that most people would call one
 
 
@@ -49,7 +50,13 @@ def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Reco
     if len(values) <= k:
         return
     gap, error = float(values[k - 1] - values[k]), float(residuals[: k + 1].max())
-    if gap < 10 * error:
+    if error > UNSOLVED:
+        record.warn(
+            f"the eigensolver did not converge (its error is {error:.1e}): the labels may be far "
+            "from what the graph says; try another eigen_solver, or tie rows more closely (a "
+            "smaller gamma, more neighbours)"
+        )
+    elif gap < 10 * error:
         record.warn(
             f"eigenvalues {k} and {k + 1} differ by {gap:.1e}, little more than the solver's error "
             f"({error:.1e}): the labels are not determined by the data; try another n_clusters"

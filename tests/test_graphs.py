@@ -1,0 +1,307 @@
+"""Graphs between rows themselves: nearest neighbours, given affinities, many cuts of one graph."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import kneighbors_graph
+
+from mercer import SpectralClustering
+from mercer.datasets import rings
+from mercer.embeddings.eigen import leading_eigenpairs
+from mercer.embeddings.walks import leading_walk
+from mercer.exceptions import MercerWarning
+from mercer.factors import Neighbors
+from mercer.kernels import RBF
+
+SEEDS = range(3)
+every_seed = pytest.mark.parametrize("seed", SEEDS)
+
+
+def blobs(seed=0, n=240):
+    return make_blobs(n, 2, centers=[[0, 0], [8, 0], [0, 8]], random_state=seed)
+
+
+def neighbor_matrix(X, n_neighbors=10):
+    A = kneighbors_graph(X, n_neighbors, include_self=True)
+    return sp.csr_array((A + A.T) / 2)
+
+
+def random_graph(seed, n=60, density=0.15):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.random((n, n)) * (rng.random((n, n)) < density))
+    return upper + upper.T + np.eye(n)
+
+
+def clustered(X, k=3, **parameters):
+    return SpectralClustering(k, random_state=0, **parameters).fit(X)
+
+
+# The walk on a graph
+
+
+@every_seed
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_walk_has_the_eigenvectors_of_the_dense_problem(seed, sparse):
+    W, m = random_graph(seed), 5
+    w = np.random.default_rng(seed).integers(1, 4, len(W)).astype(float)
+    walk = leading_walk(
+        sp.csr_array(W) if sparse else W, w, m, solver="auto", rng=np.random.default_rng(0)
+    )
+    P = W * w / (W @ w)[:, None]  # D⁻¹ W diag(w)
+    values = np.sort(scipy.linalg.eigvals(P).real)[::-1][:m]
+    assert np.allclose(walk.values, values)
+    assert np.allclose(P @ walk.vectors, walk.vectors * walk.values)
+    assert walk.residuals.max() < 1e-8
+
+
+@every_seed
+@pytest.mark.parametrize("solver", ["auto", "arpack", "lobpcg"])
+def test_large_walks_agree_with_the_dense_solver(seed, solver):
+    X, _ = make_moons(1500, noise=0.1, random_state=seed)
+    W, w = neighbor_matrix(X), np.ones(1500)
+    rng = np.random.default_rng(0)
+    walk = leading_walk(W, w, 4, solver=solver, rng=rng)
+    D = np.asarray(W.sum(axis=1))
+    values = scipy.linalg.eigvalsh(W.toarray() / np.sqrt(np.outer(D, D)))[::-1][:4]
+    assert np.allclose(walk.values, values, atol=1e-6)
+
+
+def test_the_vectors_of_unconnected_parts_are_their_indicators():
+    W = scipy.linalg.block_diag(*(random_graph(seed, 20, 0.6) for seed in range(4)))
+    walk = leading_walk(W, np.ones(80), 6, solver="auto", rng=np.random.default_rng(0))
+    assert np.array_equal(walk.values[:4] == 1, [True] * 4)
+    assert walk.values[4] < 1 - 1e-3
+    for part in np.split(walk.vectors[:, :4], 4):
+        assert np.allclose(part, part[0])
+        assert np.count_nonzero(part[0]) == 1
+
+
+# Nearest neighbours
+
+
+@every_seed
+@pytest.mark.parametrize("n", [400, 3000])
+def test_neighbors_find_shapes(seed, n):
+    for X, y in (
+        make_moons(n, noise=0.05, random_state=seed),
+        rings(max(n, 1000), random_state=seed),
+        blobs(seed, n),
+    ):
+        model = clustered(X, len(set(y)), approximation="neighbors")
+        assert adjusted_rand_score(y, model.labels_) > 0.98
+        assert np.array_equal(model.predict(X), model.labels_)
+
+
+@every_seed
+def test_neighbors_are_those_of_scikit_learn(seed):
+    X, _ = blobs(seed)
+    graph = clustered(X, approximation=Neighbors(7, weights="rank")).factor_
+    ours = graph.rows(X).toarray() > 0
+    theirs = kneighbors_graph(X, 7, include_self=True).toarray() > 0
+    # The graph lives in the order of distinct rows: neighbours of a row are compared as points.
+    points = graph.search.landmarks + graph.format.shift
+    for row, mine, other in zip(X, ours, theirs, strict=True):
+        nearest = np.sort(np.linalg.norm(points[mine] - row, axis=1))
+        assert np.allclose(nearest, np.sort(np.linalg.norm(X[other] - row, axis=1)))
+
+
+def test_a_graph_in_pieces_gets_more_ties():
+    far = np.concatenate([blobs()[0], blobs(1, 12)[0] + 1000.0])
+    graph = clustered(far, 2, approximation=Neighbors(5)).factor_
+    assert graph.n_neighbors > 5
+
+
+def test_a_graph_that_stays_in_pieces_is_told():
+    X, _ = make_blobs(900, 2, centers=1e6 * np.eye(9, 2) * np.arange(1, 10)[:, None])
+    X = X + 1e6 * np.repeat(np.arange(9), 100)[:, None]
+    with pytest.warns(MercerWarning, match="unconnected parts"):
+        clustered(X, 2, approximation="neighbors")
+
+
+@pytest.mark.parametrize(("n_neighbors", "weights"), [(0, "gaussian"), (5, "uniform")])
+def test_neighbors_refuse_parameters(n_neighbors, weights):
+    with pytest.raises(ValueError, match=r"n_neighbors|weights"):
+        clustered(blobs()[0], approximation=Neighbors(n_neighbors, weights=weights))
+
+
+def test_neighbors_have_no_rank():
+    with pytest.raises(ValueError, match="has no rank"):
+        clustered(blobs()[0], approximation="neighbors", rank=50)
+
+
+# Affinities that are given
+
+
+@every_seed
+def test_a_given_graph_gives_what_its_rows_give(seed):
+    X, y = blobs(seed)
+    K = RBF(0.5)(X)
+    dense, sparse = neighbor_matrix(X).toarray(), neighbor_matrix(X)
+    for W in (K, dense, sparse, sparse.tocoo(), sparse.astype(np.float32)):
+        model = clustered(W, kernel="precomputed")
+        assert adjusted_rand_score(y, model.labels_) > 0.98
+        assert np.array_equal(model.predict(W), model.labels_)
+
+
+@every_seed
+def test_a_sparse_graph_is_the_dense_one(seed):
+    X, _ = blobs(seed)
+    W = neighbor_matrix(X)
+    assert np.array_equal(
+        clustered(W, kernel="precomputed").labels_,
+        clustered(W.toarray(), kernel="precomputed").labels_,
+    )
+
+
+@every_seed
+def test_a_graph_is_the_same_at_any_scale(seed):
+    W = neighbor_matrix(blobs(seed)[0])
+    for scale in (1e-12, 1e12):
+        model = clustered(scale * W, kernel="precomputed")
+        assert np.array_equal(model.labels_, clustered(W, kernel="precomputed").labels_)
+
+
+def test_new_items_of_a_graph_are_rows_of_affinities():
+    X, y = blobs(0, 400)
+    model = clustered(RBF(0.5)(X[:300]), kernel="precomputed")
+    labels = model.predict(RBF(0.5)(X[300:], X[:300]))
+    assert adjusted_rand_score(y[300:], labels) > 0.98
+
+
+def test_weights_of_a_graph_count_items():
+    X, _ = blobs(0, 90)
+    counts = np.random.default_rng(0).integers(0, 3, 90)
+    twice = np.repeat(np.arange(90), counts)
+    weighted = SpectralClustering(3, kernel="precomputed", random_state=0).fit(
+        RBF(0.5)(X), sample_weight=counts
+    )
+    repeated = clustered(RBF(0.5)(X[twice]), kernel="precomputed")
+    assert adjusted_rand_score(weighted.labels_[twice], repeated.labels_) == 1
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ((0, 1, 0.7), r"not symmetric.*\(A \+ A.T\) / 2"),
+        ((2, 2, -0.5), "down to -0.5.*no ties below zero"),
+        ((3, 3, np.nan), "NaN"),
+    ],
+)
+def test_bad_affinities_are_refused(sparse, change, words):
+    W = np.array(random_graph(0))
+    i, j, value = change
+    W[i, j] = value
+    with pytest.raises(ValueError, match=words):
+        clustered(sp.csr_array(W) if sparse else W, kernel="precomputed")
+
+
+def test_a_graph_without_ties_is_refused():
+    with pytest.raises(ValueError, match="all zero"):
+        clustered(np.zeros((9, 9)), kernel="precomputed")
+
+
+def test_a_graph_must_be_square():
+    with pytest.raises(ValueError, match="square"):
+        clustered(sp.csr_array(np.ones((5, 4))), kernel="precomputed")
+
+
+def test_items_without_ties_are_told_and_get_a_label():
+    W = neighbor_matrix(blobs()[0]).toarray()
+    W[7, :] = W[:, 7] = 0
+    with pytest.warns(MercerWarning, match="1 rows are tied to no other"):
+        model = clustered(W, kernel="precomputed")
+    assert 0 <= model.labels_[7] < 3
+    assert np.array_equal(model.predict(W), model.labels_)
+
+
+def test_a_graph_between_two_sides_has_no_clusters_by_negative_eigenvalues():
+    W = np.zeros((40, 40))
+    W[:20, 20:] = W[20:, :20] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        model = clustered(W, 2, kernel="precomputed")
+    assert np.array_equal(model.predict(W), model.labels_)
+
+
+# A solver that does not converge
+
+
+def test_a_solver_that_stops_early_gives_what_it_has():
+    X, _ = make_moons(4000, noise=0.05, random_state=0)
+    W = neighbor_matrix(X)
+    d = 1 / np.sqrt(np.asarray(W.sum(axis=1)))
+    M = sp.diags_array(d) @ W @ sp.diags_array(d)
+    pairs = leading_eigenpairs(
+        M, 8, solver="arpack", tol=1e-14, max_iter=1, rng=np.random.default_rng(0)
+    )
+    assert pairs.vectors.shape == (4000, 8)
+    actual = np.linalg.norm(M @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+    assert np.allclose(pairs.residuals, actual)
+
+
+def test_eigenvectors_that_did_not_converge_are_told(monkeypatch):
+    import mercer.embeddings.walks as walks
+
+    monkeypatch.setattr(walks, "MAX_ITER", 1)
+    monkeypatch.setattr("mercer.embeddings.eigen.RESCUE", 1)
+    X, _ = make_moons(4000, noise=0.1, random_state=0)
+    with pytest.warns(MercerWarning, match="did not converge"):
+        clustered(X, 8, approximation="neighbors", eigen_solver="arpack")
+
+
+# Many cuts of one graph
+
+
+@every_seed
+@pytest.mark.parametrize("approximation", ["landmarks", "neighbors", "cholesky"])
+def test_one_graph_is_cut_into_any_number(seed, approximation):
+    X, y = blobs(seed)
+    model = clustered(X, 6, approximation=approximation)
+    path = model.labels_path(X, [2, 3, 6])
+    assert list(path) == [2, 3, 6]
+    assert np.array_equal(path[6], model.labels_)
+    assert adjusted_rand_score(y, path[3]) > 0.98
+    for k, labels in path.items():
+        counts = np.bincount(labels)
+        assert len(counts) == k
+        assert (np.diff(counts) <= 0).all()
+
+
+def test_a_cut_is_what_a_fit_would_have_found():
+    X, _ = blobs(0, 900)
+    most = clustered(X, 6, rank=200)
+    fewer = clustered(X, 3, rank=200)
+    assert adjusted_rand_score(most.labels_path(X, [3])[3], fewer.labels_) == 1
+
+
+def test_a_given_graph_is_cut_too():
+    X, y = blobs()
+    W = neighbor_matrix(X)
+    path = clustered(W, 5, kernel="precomputed").labels_path(W, range(2, 6))
+    assert adjusted_rand_score(y, path[3]) > 0.98
+
+
+@pytest.mark.parametrize("k", [0, 7, 2.5, "3"])
+def test_a_cut_that_was_not_prepared_is_refused(k):
+    X, _ = blobs()
+    with pytest.raises(ValueError, match="from 1 to 6"):
+        clustered(X, 6).labels_path(X, [k])
+
+
+def test_ensembles_and_loaded_models_have_no_path(tmp_path):
+    from mercer import load
+
+    X, _ = blobs()
+    with pytest.raises(ValueError, match="ensemble"):
+        clustered(X, ensemble=3).labels_path(X, [2])
+    clustered(X).save(tmp_path / "a.model")
+    with pytest.raises(ValueError, match="before saving"):
+        load(tmp_path / "a.model").labels_path(X, [2])
