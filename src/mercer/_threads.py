@@ -80,7 +80,7 @@ def _take_control() -> None:
     """Let this thread set the limit: newer threadpoolctl heeds the first one that ever did."""
     import threadpoolctl
 
-    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    openblas: Any = getattr(threadpoolctl, "OpenBLASController", None)
     if hasattr(openblas, "clear_controlling_thread"):
         openblas.clear_controlling_thread(force=True)
 

@@ -37,7 +37,7 @@ from mercer.report import Recorder
 from mercer.selection.bandwidths import around, with_gamma
 from mercer.selection.criteria import criterion
 from mercer.selection.encode import encode
-from mercer.selection.grid import LEAST_GRAPH, Grid, score_grid, split, subsample
+from mercer.selection.grid import LEAST_GRAPH, Grid, check_judges, score_grid, split, subsample
 from mercer.selection.result import Selection
 
 __all__ = ["KernelSpectralClustering"]
@@ -226,6 +226,44 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             pivot_sums=scores.pivot_sums(),
         )
 
+    def search_scores(
+        self,
+        X: Any,
+        sample_weight: Any,
+        sizes: tuple[int, ...],
+        gammas: tuple[float, ...],
+        *,
+        encoding: str,
+        balance: float,
+        outlier: float,
+        n_validation: int,
+        threads: int,
+    ) -> Selection:
+        """What `mercer.selection.search` asks for, and checks: the criterion of all pairs."""
+        self._validate_params()
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        rng, record = as_generator(self.random_state), Recorder()
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            problem = pose(self, X, sample_weight, rng=rng, record=record)
+            if not gammas and self._seeks_gamma():
+                gammas = around(problem.kernel)
+            n_train = self._n_train(len(problem.sample))
+            selection = self._search(
+                problem,
+                approximation,
+                sizes,
+                gammas,
+                rng=rng,
+                threads=threads,
+                n_most=n_train,
+                n_validation=n_validation,
+                encoding=encoding,
+                balance=balance,
+                outlier=outlier,
+            )
+        record.raise_warnings(stacklevel=3)
+        return selection
+
     def _approximation(self) -> Any:
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
         rank = getattr(approximation, "rank", None)
@@ -331,11 +369,13 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n_most: int,
         n_validation: int | None = None,
         encoding: Any = None,
+        balance: float | None = None,
         outlier: float = 0.0,
     ) -> Selection:
         """The criterion on rows that did not train, for all pairs."""
         n_train = min(self._n_train(len(problem.sample)), n_most)
         train, validation = split(problem.sample, n_train, n_validation or n_most, rng=rng)
+        check_judges(len(validation), sizes[-1])
         kernel: Any = problem.kernel
         cholesky = self._cholesky_problem(replace(problem, sample=train), rng=rng).kernel
         grid = Grid(
@@ -344,7 +384,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             sizes,
             approximation,
             self.encoding if encoding is None else encoding,  # type: ignore[arg-type]
-            self.balance,
+            float(self.balance if balance is None else balance),
             outlier,
             cholesky if self.kernel_cholesky is not None else None,
         )
@@ -352,7 +392,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         scores = score_grid(grid, kernels, rng=rng, threads=threads)
         return Selection(
             grid.encoding,
-            float(self.balance),
+            grid.balance,
             sizes,
             gammas or (None,),
             scores,

@@ -28,7 +28,7 @@ from mercer.partitions.codebooks import Encoding
 from mercer.selection.criteria import BALANCE, criterion
 from mercer.selection.encode import encode
 
-__all__ = ["LEAST_GRAPH", "Grid", "score_grid", "split", "subsample"]
+__all__ = ["LEAST_GRAPH", "Grid", "check_judges", "score_grid", "split", "subsample"]
 
 LEAST_GRAPH = 0.99  # of the rows must have a positive low-rank degree
 
@@ -60,10 +60,10 @@ def score_grid(
             return _score_kernel(grid, job[0], own)
         return _score_second_kernel(grid, job[0], shared)
 
-    rows = []
+    rows, n_judges = [], len(grid.validation)
     jobs = zip(kernels, seeds[:-1], strict=True)
     for number, row in enumerate(in_order(score, jobs, threads)):
-        tell("search", number + 1, len(kernels))
+        tell("search", (number + 1) * n_judges, len(kernels) * n_judges)
         rows.append(row)
     return np.array(rows)
 
@@ -89,6 +89,15 @@ def subsample(sample: Sample, ids: Any) -> Sample:
     return replace(
         sample, rows=rows, weights=sample.weights[ids], ids=sample.ids[ids], inverse=None
     )
+
+
+def check_judges(n_validation: int, n_clusters: int) -> None:
+    """Refuse a split whose judging rows cannot show every cluster."""
+    if n_validation < n_clusters:
+        raise ValueError(
+            f"{n_validation} rows are left to judge by, fewer than n_clusters={n_clusters}; pass "
+            "more rows, lower train_size, or ask for fewer clusters"
+        )
 
 
 def _score_kernel(grid: Grid, kernel: Kernel, rng: np.random.Generator) -> FloatArray:
