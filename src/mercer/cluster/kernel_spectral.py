@@ -37,7 +37,7 @@ from mercer.report import Recorder
 from mercer.selection.bandwidths import around, with_gamma
 from mercer.selection.criteria import criterion
 from mercer.selection.encode import encode
-from mercer.selection.grid import LEAST_GRAPH, Grid, check_judges, score_grid, split, subsample
+from mercer.selection.grid import Grid, check_judges, score_grid, split, subsample
 from mercer.selection.result import Selection
 
 __all__ = ["KernelSpectralClustering"]
@@ -47,6 +47,7 @@ TRAIN_ROWS = 10_000  # more did not improve the segmentations of paper 004
 SEARCH_ROWS = 4000  # that make, and that judge, the models of an automatic choice
 LEAST_SEARCH_ROWS = 50  # fewer tell nothing about a bandwidth
 MOST_CLUSTERS = 12  # that n_clusters="auto" looks at
+MUTE = 0.01  # of the training rows without a positive degree: worth a warning
 DEGENERATE = 1e-6  # eigenvalues closer than this do not fix their eigenvectors' signs
 
 
@@ -470,7 +471,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ) -> None:
         """Say in words where the labels are not determined by the data."""
         if found.n_clamped and k > 1:
-            tell = record.warn if found.n_clamped > (1 - LEAST_GRAPH) * n_train else record.note
+            tell = record.warn if found.n_clamped > MUTE * n_train else record.note
             tell(
                 f"{found.n_clamped:,} of {n_train:,} training rows have no positive degree in the "
                 "low-rank graph and no say: its approximation is too coarse for them; raise rank, "

@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.embeddings.spectral import unit_rows
 from mercer.partitions.numbering import content_order
@@ -33,6 +34,8 @@ __all__ = [
     "refine_directions",
     "sign_codebook",
 ]
+
+_jit = LazyModule("mercer.partitions._jit")
 
 Encoding = Literal["bas", "ams", "blf"]
 ENCODINGS: tuple[Encoding, ...] = ("bas", "ams", "blf")
@@ -160,19 +163,16 @@ def farthest_directions(rows: FloatArray, n_clusters: int) -> FloatArray:
 
 def _means(rows: FloatArray, weights: FloatArray, group: IdArray, k: int) -> FloatArray:
     """The weighted mean of the rows in each group 0 … k - 1 (zeros where there are none)."""
-    sums, totals = np.zeros((k, rows.shape[1])), np.zeros(k)
-    for c in range(k):
-        mine = group == c
-        totals[c] = weights[mine].sum()
-        sums[c] = weights[mine] @ rows[mine]
-    return sums / np.where(totals > 0, totals, 1.0)[:, None]
+    shares = np.zeros((len(rows), k + 1))  # the last column is for rows in no group
+    shares[np.arange(len(rows)), group] = weights
+    totals = shares[:, :k].sum(axis=0)
+    return (shares[:, :k].T @ rows) / np.where(totals > 0, totals, 1.0)[:, None]
 
 
 def _products(Y: FloatArray, prototypes: FloatArray) -> FloatArray:
     """Y @ prototypesᵀ, summed in one order for every row: its bits are its own."""
-    out = np.zeros((len(Y), len(prototypes)))
-    for j in range(Y.shape[1]):
-        out += Y[:, j, None] * prototypes[None, :, j]
+    out = np.empty((len(Y), len(prototypes)))
+    _jit.row_products(np.ascontiguousarray(Y), np.ascontiguousarray(prototypes.T), out)
     return out
 
 

@@ -24,13 +24,15 @@ from mercer.embeddings.scores import (
 )
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.kernels.base import Kernel
+from mercer.kernels.exponential import Exponential
 from mercer.partitions.codebooks import Encoding
 from mercer.selection.criteria import BALANCE, criterion
 from mercer.selection.encode import encode
 
-__all__ = ["LEAST_GRAPH", "Grid", "check_judges", "score_grid", "split", "subsample"]
+__all__ = ["Grid", "check_judges", "score_grid", "split", "subsample"]
 
-LEAST_GRAPH = 0.99  # of the rows must have a positive low-rank degree
+SINGLE_RANGE = (1e-9, 1e9)  # of values whose squares float32 holds with all its digits
+MOST_MUTE = 0.1  # of the rows may have no positive low-rank degree
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ def score_grid(
     grid: Grid, kernels: Sequence[Kernel], *, rng: np.random.Generator, threads: int = 1
 ) -> FloatArray:
     """The criterion of each kernel (rows) with each number of clusters (columns)."""
+    if all(isinstance(kernel, Exponential) for kernel in kernels):
+        grid = replace(grid, train=_single(grid.train), validation=_single(grid.validation))
     seeds = rng.integers(2**63, size=len(kernels) + 1)
     shared = None if grid.cholesky is None else _shared(grid, int(seeds[-1]))
 
@@ -100,12 +104,23 @@ def check_judges(n_validation: int, n_clusters: int) -> None:
         )
 
 
+def _single(sample: Sample) -> Sample:
+    """The rows in float32 where it can hold them: to compare models its digits are enough."""
+    rows = sample.rows
+    if not isinstance(rows, np.ndarray) or rows.dtype == np.float32:
+        return sample
+    low, high = SINGLE_RANGE
+    if not low < np.abs(rows).max(initial=0.0) < high:
+        return sample
+    return replace(sample, rows=rows.astype(np.float32))
+
+
 def _score_kernel(grid: Grid, kernel: Kernel, rng: np.random.Generator) -> FloatArray:
     """One factor, one decomposition, all numbers of clusters."""
     factor = grid.approximation.fit(kernel, grid.train, rng=rng)
     F, weights = factor.training_rows, grid.train.weights
     found = weighted_kpca(F, weights, grid.sizes[-1] - 1, rng=rng, by_qr=False)
-    if found.n_clamped > (1.0 - LEAST_GRAPH) * len(F):
+    if found.n_clamped > MOST_MUTE * len(F):
         return np.full(len(grid.sizes), np.nan)
     model, train = score_map(factor, found), training_scores(F, found)
     return _score_sizes(grid, model, train, model.of_rows(factor, grid.validation))
