@@ -30,6 +30,7 @@ from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
 from mercer.factors.base import PivotFactor
 from mercer.factors.choice import as_approximation
 from mercer.kernels.choice import as_kernel
+from mercer.kernels.exponential import Exponential
 from mercer.kernels.given import Precomputed
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.numbering import numbering
@@ -356,7 +357,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _seeks_gamma(self) -> bool:
         """Is the bandwidth to be chosen?"""
         kernel = as_kernel(self.kernel, self.gamma)
-        return getattr(kernel, "gamma", None) == "auto"
+        return isinstance(kernel, Exponential) and kernel.gamma == "auto"
 
     def _search(
         self,
