@@ -68,6 +68,10 @@ REFERENCE_SECONDS = {  # of the C++ program: Cholesky, training, labels
 def run(data: str | None, *, quick: bool = False, jobs: int = 1, part: str | None = None) -> None:
     folder = data_folder(data)
     folder = folder if (folder / "reference").is_dir() else folder.parent
+    if not (folder / "reference").is_dir():
+        raise SystemExit(
+            f"{data_folder(data)} has no folder `reference` with the program's numbers"
+        )
     parts: dict[str, Callable[[Path, bool], dict[str, Any]]] = {
         "agreement": agreement,
         "table1": table_1,
@@ -279,7 +283,7 @@ def table_2(reference: Path, quick: bool) -> dict[str, Any]:
     for n, published in TABLE_2.items():
         if quick and n > 5000:
             break
-        n_samples = 1 if quick or n == len(X) else (2 if n >= 20_000 else 5)
+        n_samples = 1 if quick or n >= 50_000 else (2 if n == 20_000 else 3)
         row: dict[str, Any] = {"n_train": n, "published": published, "samples": n_samples}
         for bias, width in (("original", ORIGINAL_GAMMA), ("proposed", GAMMA)):
             found = [_perfect_ranks(X, y, n, 1 / width, bias, s) for s in range(n_samples)]
@@ -293,7 +297,7 @@ def table_2(reference: Path, quick: bool) -> dict[str, Any]:
 def _perfect_ranks(X: Any, y: Any, n: int, gamma: float, bias: str, seed: int) -> tuple[int, int]:
     """The first rank with ARI 1, and the one from which no larger one fails."""
     ids = np.random.default_rng(seed).choice(len(X), n, replace=False)
-    few, ranks = slice(0, JUDGES), range(20, MOST_RANK + 1, 2 if n <= 10_000 else 5)
+    few, ranks = slice(0, JUDGES), range(20, MOST_RANK + 1, 2 if n <= 5000 else 5)
     labels = labels_by_rank(X[few], X[ids], gamma, MOST_RANK)
     is_perfect = [adjusted_rand(y[few], labels(rank, bias)) == 1.0 for rank in ranks]
     first = ranks[is_perfect.index(True)] if any(is_perfect) else MOST_RANK + 1
