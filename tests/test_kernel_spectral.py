@@ -27,6 +27,7 @@ from mercer.embeddings.scores import (
     training_scores,
 )
 from mercer.embeddings.weighted_kpca import weighted_kpca
+from mercer.factors.landmarks import Landmarks
 from mercer.metrics import adjusted_rand
 from mercer.partitions.codebooks import (
     Codebook,
@@ -279,7 +280,7 @@ def test_two_clusters_in_every_encoding(encoding):
 
 
 def test_a_search_is_saved_with_the_model(tmp_path):
-    X, _ = rings(600, random_state=0)
+    X, _ = rings(3000, random_state=0)
     model = KernelSpectralClustering("auto", random_state=0).fit(X)
     model.save(tmp_path / "m.mercer")
     loaded = mercer.load(tmp_path / "m.mercer")
@@ -355,6 +356,27 @@ def test_negative_degrees_of_a_coarse_factor_are_called_out():
     X, _ = blobs(2000, n_clusters=3, random_state=0)
     with pytest.warns(MercerWarning, match="no positive degree"):
         KernelSpectralClustering(3, rank=5, gamma=50.0, random_state=0).fit(X)
+
+
+def test_parts_that_do_not_fit_are_refused():
+    X, _ = rings(300, random_state=0)
+    for params, words in (
+        ({"approximation": Landmarks()}, "dense factor"),
+        ({"kernel_cholesky": "precomputed"}, "precomputed"),
+        ({"kernel_cholesky": RBF(1.0), "gamma": 1.0, "approximation": "fourier"}, "pivots"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            KernelSpectralClustering(3, **params).fit(X)
+    with pytest.raises(ValueError, match="precomputed"):
+        KernelSpectralClustering(3, kernel="precomputed", kernel_cholesky=RBF(1.0)).fit(RBF(1.0)(X))
+
+
+def test_an_unclear_number_of_clusters_is_called_out():
+    X = rng(0).random((1000, 2))
+    with pytest.warns(MercerWarning, match="not clear"):
+        KernelSpectralClustering("auto", random_state=0).fit(X)
+    with pytest.warns(MercerWarning, match="too few"):
+        assert KernelSpectralClustering("auto", random_state=0).fit(X[:20]).n_clusters_ == 2
 
 
 def test_a_search_says_what_is_wrong():

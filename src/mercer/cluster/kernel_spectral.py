@@ -29,6 +29,7 @@ from mercer.embeddings.scores import (
 from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
 from mercer.factors.base import PivotFactor
 from mercer.factors.choice import as_approximation
+from mercer.factors.landmarks import Landmarks
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.exponential import Exponential
 from mercer.kernels.given import Precomputed
@@ -48,6 +49,7 @@ TRAIN_ROWS = 10_000  # more did not improve the segmentations of paper 004
 SEARCH_ROWS = 4000  # that make, and that judge, the models of an automatic choice
 LEAST_SEARCH_ROWS = 50  # fewer tell nothing about a bandwidth
 MOST_CLUSTERS = 12  # that n_clusters="auto" looks at
+CLEAR_SCORE, CLEAR_GAP = 0.8, 0.03  # of the best, and before the next: else a warning
 MUTE = 0.01  # of the training rows without a positive degree: worth a warning
 DEGENERATE = 1e-6  # eigenvalues closer than this do not fix their eigenvectors' signs
 
@@ -175,9 +177,10 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Cluster the rows of X (anything `mercer.as_source` takes)."""
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
-        approximation = self._approximation()
+        least_rows = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        approximation = self._parts(least_rows)
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            problem = self._pose(X, sample_weight, rng=rng, record=record)
+            problem = pose(self, X, sample_weight, rng=rng, record=record, least_rows=least_rows)
             with record.stage("search"):
                 problem, k, selection = self._choose(
                     problem, approximation, record, rng=rng, threads=threads
@@ -243,7 +246,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ) -> Selection:
         """What `mercer.selection.search` asks for, and checks: the criterion of all pairs."""
         self._validate_params()
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        approximation = self._parts(1)
         rng, record = as_generator(self.random_state), Recorder()
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             problem = pose(self, X, sample_weight, rng=rng, record=record)
@@ -266,22 +269,25 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         record.raise_warnings(stacklevel=3)
         return selection
 
-    def _approximation(self) -> Any:
+    def _parts(self, n_clusters: int) -> Any:
+        """The approximation, after what cannot work with it is refused."""
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        rank = getattr(approximation, "rank", None)
-        if isinstance(rank, Integral) and self.n_clusters != "auto" and rank < self.n_clusters:
+        if isinstance(approximation, Landmarks):
             raise ValueError(
-                f"rank={rank} cannot tell n_clusters={self.n_clusters} apart; raise rank"
+                "weighted kernel PCA needs a dense factor, not a landmark graph: use "
+                "approximation='cholesky', or SpectralClustering for landmarks"
             )
-        return approximation
-
-    def _pose(
-        self, X: Any, sample_weight: Any, *, rng: np.random.Generator, record: Recorder
-    ) -> Problem:
+        rank = getattr(approximation, "rank", None)
+        if isinstance(rank, Integral) and int(rank) < n_clusters:
+            raise ValueError(f"rank={rank} cannot tell n_clusters={n_clusters} apart; raise rank")
         if self.kernel_cholesky is not None:
-            as_kernel(self.kernel_cholesky)
-        least = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        return pose(self, X, sample_weight, rng=rng, record=record, least_rows=least)
+            kernels = (as_kernel(self.kernel, self.gamma), as_kernel(self.kernel_cholesky))
+            if any(isinstance(kernel, Precomputed) for kernel in kernels):
+                raise ValueError(
+                    "kernel_cholesky needs rows that both kernels can look at, but one of them is "
+                    "precomputed"
+                )
+        return approximation
 
     def _n_train(self, n: int) -> int:
         """How many of n distinct rows train."""
@@ -352,6 +358,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             kernel = with_gamma(problem.kernel, best.gamma)
             problem = replace(problem, kernel=kernel, bandwidth=words)
         record.note(_story(selection, is_auto=is_auto))
+        if is_auto:
+            _warn_of_rivals(selection, record)
         return problem, best.n_clusters, selection
 
     def _seeks_gamma(self) -> bool:
@@ -418,10 +426,10 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.kernel_cholesky is None:
             scores = training_scores(factor.training_rows, found)
             return factor.forget_training(), score_map(factor, found), scores
-        if not isinstance(factor, PivotFactor) or isinstance(factor.kernel, Precomputed):
+        if not isinstance(factor, PivotFactor):
             raise ValueError(
                 "kernel_cholesky needs pivots that are rows: use approximation='cholesky' or "
-                "'nystrom', and no precomputed kernel"
+                "'nystrom'"
             )
         kernel: Any = train.kernel
         second = factor_with_kernel(factor, kernel)
@@ -550,6 +558,18 @@ class Done:
     weights: FloatArray
     selection: Selection | None
     n_iter: int
+
+
+def _warn_of_rivals(selection: Selection, record: Recorder) -> None:
+    """Say so where the number of clusters is not clear."""
+    best, *others = selection.ranking()
+    if best.score >= CLEAR_SCORE and (not others or others[0].score < best.score - CLEAR_GAP):
+        return
+    words = ", ".join(f"{c.n_clusters} ({c.score:.2f})" for c in (best, *others[:3]))
+    record.warn(
+        f"the number of clusters is not clear: the best scores are {words}; look at selection_ and "
+        "choose n_clusters yourself"
+    )
 
 
 def _story(selection: Selection, *, is_auto: bool) -> str:
