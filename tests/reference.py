@@ -70,3 +70,45 @@ def neighbor_gamma(X: np.ndarray) -> float:
     distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
     s = np.median(np.sort(distances, axis=1)[:, rank])
     return 1 / (2 * (2 * s) ** 2)
+
+
+def textbook_cholesky(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy incomplete Cholesky of a whole matrix, a column per step: G and its pivots."""
+    G, residual, pivots = np.zeros((len(K), rank)), K.diagonal().copy(), np.empty(rank, int)
+    for r in range(rank):
+        p = pivots[r] = residual.argmax()
+        G[:, r] = (K[:, p] - G[:, :r] @ G[p, :r]) / np.sqrt(residual[p])
+        residual = np.maximum(residual - G[:, r] ** 2, 0.0)
+        residual[p] = 0.0
+    return G, pivots
+
+
+def original_ksc(G: np.ndarray, n_directions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and U Uᵀβ by the original algorithm [alzate2011]: the SVD of G, then eq. (7).
+
+    U Uᵀβ has the same Gᵀβ as β, and so the same scores, up to its length.
+    """
+    n = len(G)
+    d = G @ G.sum(axis=0)
+    centring = np.eye(n) - np.outer(np.ones(n), 1 / d) / (1 / d).sum()  # M_D
+    U, sigma, _ = np.linalg.svd(G, full_matrices=False)
+    values, gammas = np.linalg.eig(U.T @ np.diag(1 / d) @ centring @ U @ np.diag(sigma**2))
+    order = np.argsort(-values.real)[:n_directions]
+    return values[order].real, U @ gammas[:, order].real
+
+
+def reduced_set(K_pivots: np.ndarray, K_rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """ξ of eq. (6): Ω_ΨΨ ξ = Ω_ΨΦ β."""
+    return np.linalg.solve(K_pivots, K_rows.T @ beta)
+
+
+def original_bias(K_pivots: np.ndarray, xi: np.ndarray) -> np.ndarray:
+    """b by the reduced set alone, as Alzate and Suykens have it (paper 004, section 3.1.2)."""
+    v = 1 / K_pivots.sum(axis=1)
+    return -(v @ K_pivots @ xi) / v.sum()
+
+
+def exact_bias(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """b = -1ᵀ D⁻¹ Ω β / 1ᵀ D⁻¹ 1, by the optimality conditions."""
+    v = 1 / K.sum(axis=1)
+    return -(v @ K @ beta) / v.sum()

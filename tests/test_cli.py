@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import mercer
-from mercer import KernelKMeans, SpectralClustering
+from mercer import KernelKMeans, KernelSpectralClustering, SpectralClustering
 from mercer.cli.app import app
 from mercer.cli.progress import Bar, LogLines, rich_progress
 from mercer.datasets import ring_and_core, rings
@@ -162,11 +162,18 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+METHODS: dict[str, Any] = {
+    "spectral": SpectralClustering,
+    "kernel-kmeans": KernelKMeans,
+    "ksc": KernelSpectralClustering,
+}
+
+
 def test_defaults_are_those_of_the_api(rows: Any, tmp_path: Path) -> None:
     """Those in force, and those the help tells."""
     file, _ = rows
     model = tmp_path / "m.mercer"
-    for method, cls in (("spectral", SpectralClustering), ("kernel-kmeans", KernelKMeans)):
+    for method, cls in METHODS.items():
         assert run("cluster", file, "--model", model, "--method", method).exit_code == 0
         assert load(model).get_params(deep=False) == cls().get_params(deep=False)
     assert run("cluster", file, "--model", model).exit_code == 0
@@ -183,10 +190,17 @@ def test_defaults_are_those_of_the_api(rows: Any, tmp_path: Path) -> None:
 
 
 def _told_default(name: str) -> str:
-    """The default of the default method, and that of the other where it differs."""
-    classes = (SpectralClustering, KernelKMeans)
-    one, other = (inspect.signature(cls).parameters[name].default for cls in classes)
-    return f"{one}" if one == other else f"{one}; kernel-kmeans: {other}"
+    """The default of the default method, and those of the others where they differ."""
+    defaults = {
+        method: inspect.signature(cls).parameters[name].default for method, cls in METHODS.items()
+    }
+    usual = defaults.pop("spectral")
+    methods: dict[Any, list[str]] = {}
+    for method, default in defaults.items():
+        if default != usual:
+            methods.setdefault(default, []).append(method)
+    others = [f"; {', '.join(names)}: {default}" for default, names in methods.items()]
+    return f"{usual}" + "".join(others)
 
 
 def test_help_names_every_kernel_and_approximation() -> None:

@@ -65,13 +65,24 @@ class _BlasLimit:
                     from threadpoolctl import ThreadpoolController
 
                     self.controller = ThreadpoolController()
+                _take_control()
                 self.limiter = self.controller.limit(limits=1, user_api="blas")
 
     def leave(self) -> None:
         with self.lock:
             self.inside -= 1
             if self.inside == 0:
+                _take_control()
                 self.limiter.restore_original_limits()
+
+
+def _take_control() -> None:
+    """Let this thread set the limit: newer threadpoolctl heeds the first one that ever did."""
+    import threadpoolctl
+
+    openblas: Any = getattr(threadpoolctl, "OpenBLASController", None)
+    if hasattr(openblas, "clear_controlling_thread"):
+        openblas.clear_controlling_thread(force=True)
 
 
 _blas_limit = _BlasLimit()

@@ -9,7 +9,7 @@ import typer
 
 from mercer.cli import options
 from mercer.cli.errors import readable_errors
-from mercer.cli.methods import DEFAULT_METHOD, make_estimator
+from mercer.cli.methods import DEFAULT_METHOD, TUNE_METHOD, make_estimator
 from mercer.cli.progress import progress
 
 __all__ = ["app"]
@@ -53,6 +53,8 @@ def cluster(
     approximation: options.Approximation = None,
     rank: options.Rank = None,
     ensemble: options.Ensemble = None,
+    encoding: options.Encoding = None,
+    train_size: options.TrainSize = None,
     assign_labels: options.AssignLabels = None,
     n_init: options.NInit = None,
     max_iter: options.MaxIter = None,
@@ -81,6 +83,8 @@ def cluster(
         "approximation": approximation,
         "rank": None if rank is None else options.read_count(rank),
         "ensemble": ensemble,
+        "encoding": encoding,
+        "train_size": None if train_size is None else options.read_train_size(train_size),
         "assign_labels": assign_labels,
         "n_init": n_init,
         "max_iter": max_iter,
@@ -130,6 +134,65 @@ def predict(
             show_json({"n_rows": n_rows}, {"labels": out})
         elif not quiet:
             show_written({f"labels of {n_rows:,} rows": out})
+
+
+@app.command()
+def tune(
+    file: options.InputFile,
+    clusters: options.ClusterGrid = "2:10",
+    gamma: options.GammaGrid = None,
+    criterion: options.Criterion = None,
+    balance: options.Balance = None,
+    outlier: options.Outlier = None,
+    method: options.TuneMethod = TUNE_METHOD,
+    kernel: options.Kernel = None,
+    rank: options.Rank = None,
+    train_size: options.TrainSize = None,
+    validation_size: options.ValidationSize = None,
+    seed: options.Seed = None,
+    columns: options.Columns = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    out: options.TableFile = None,
+    plot: options.PlotFile = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Compare numbers of clusters and bandwidths on rows that did not make the models."""
+    from mercer.cli.show import show_json
+    from mercer.cli.tune import read_gammas, read_sizes, show_selection, tune_file
+
+    parameters = {
+        "kernel": kernel,
+        "rank": None if rank is None else options.read_count(rank),
+        "train_size": None if train_size is None else options.read_train_size(train_size),
+        "max_memory": max_memory,
+        "n_jobs": jobs,
+        "random_state": seed,
+    }
+    asked = {
+        "n_clusters": read_sizes(clusters),
+        "gamma": None if gamma is None else read_gammas(gamma),
+        "criterion": criterion,
+        "balance": balance,
+        "outlier": outlier,
+        "validation_size": validation_size,
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    names = None if columns is None else options.read_columns(columns)
+    with readable_errors(debug=debug):
+        estimator = make_estimator(method, parameters)
+        with progress(quiet=quiet):
+            found = tune_file(file, estimator, columns=names, out=out, plot=plot, **given)
+        written = {"table": out, "picture": plot}
+        if json:
+            show_json(found.to_dict(), written)
+        elif not quiet:
+            show_selection(found)
+            for what, path in written.items():
+                if path is not None:
+                    typer.echo(f"wrote {path}  ({what})")
 
 
 @app.command()

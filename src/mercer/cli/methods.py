@@ -8,13 +8,15 @@ from typing import Any
 
 import typer
 
-__all__ = ["DEFAULT_METHOD", "METHODS", "make_estimator"]
+__all__ = ["DEFAULT_METHOD", "METHODS", "TUNE_METHOD", "make_estimator"]
 
 METHODS = {  # a new method is a new line
     "spectral": "mercer.cluster:SpectralClustering",
     "kernel-kmeans": "mercer.cluster:KernelKMeans",
+    "ksc": "mercer.cluster:KernelSpectralClustering",
 }
 DEFAULT_METHOD = "spectral"
+TUNE_METHOD = "ksc"  # the one that shares factors between candidates
 
 OPTIONS = {"n_jobs": "--jobs", "random_state": "--seed"}  # where not spelt like the parameter
 SPECTRAL_ONLY = {"n_clusters": "auto", "rank": "auto", "approximation": "landmarks"}
@@ -28,6 +30,8 @@ def make_estimator(method: str, parameters: dict[str, Any]) -> Any:
         option = OPTIONS.get(name, "--" + name.replace("_", "-"))
         if name not in inspect.signature(estimator_class).parameters:
             raise typer.BadParameter(f"--method {method} has no {option}")
+        if (method, name) == ("ksc", "n_clusters"):  # "auto" is a search
+            continue
         if method != "spectral" and value == SPECTRAL_ONLY.get(name):
             raise typer.BadParameter(f"{option} {value} needs --method spectral, not {method}")
     return estimator_class(**given)

@@ -12,16 +12,22 @@ from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
 
-from mercer.cli.methods import DEFAULT_METHOD, METHODS
+from mercer.cli.methods import DEFAULT_METHOD, METHODS, TUNE_METHOD
+from mercer.cli.tune import read_gammas, read_sizes
 
 __all__ = [
     "Approximation",
     "AssignLabels",
+    "Balance",
+    "ClusterGrid",
     "Clusters",
     "Columns",
+    "Criterion",
     "Debug",
+    "Encoding",
     "Ensemble",
     "Gamma",
+    "GammaGrid",
     "InputFile",
     "Jobs",
     "Json",
@@ -32,14 +38,21 @@ __all__ = [
     "Method",
     "ModelFile",
     "NInit",
+    "Outlier",
+    "PlotFile",
     "Quiet",
     "Rank",
     "RequiredLabelsFile",
     "Seed",
+    "TableFile",
     "Tol",
+    "TrainSize",
+    "TuneMethod",
+    "ValidationSize",
     "read_columns",
     "read_count",
     "read_gamma",
+    "read_train_size",
 ]
 
 INPUT = "Input"
@@ -49,6 +62,7 @@ OUTPUT = "Output"
 
 
 ASSIGNMENTS = ("kmeans", "cluster_qr")
+ENCODINGS = ("bas", "ams", "blf")
 
 
 def read_count(text: str) -> int | str:
@@ -78,6 +92,19 @@ def read_gamma(text: str) -> float | str:
     if not (math.isfinite(gamma) and gamma > 0):
         raise ValueError(f"{text!r} is neither a positive number nor {_either(rules)}")
     return gamma
+
+
+def read_train_size(text: str) -> int | float:
+    """A number of rows, or a share of them below 1."""
+    try:
+        size = float(text)
+    except ValueError:
+        size = math.nan
+    if 0 < size < 1:
+        return size
+    if not (size >= 1 and size == int(size)):
+        raise ValueError(f"{text!r} is neither a number of rows nor a share between 0 and 1")
+    return int(size)
 
 
 def read_columns(text: str) -> list[str]:
@@ -171,7 +198,7 @@ Clusters: TypeAlias = Annotated[
         panel=MODEL,
         metavar="N|auto",
         callback=_readable(read_count),
-        help="Number of clusters, or auto to find it (spectral only) (default 8).",
+        help="Number of clusters, or auto to find it (spectral, ksc) (default 8).",
     ),
 ]
 Kernel: TypeAlias = Annotated[
@@ -203,7 +230,7 @@ Approximation: TypeAlias = Annotated[
         metavar="NAME",
         callback=_one_of(_approximations),
         help="landmarks (spectral only), cholesky, nystrom, fourier or exact (default landmarks; "
-        "kernel-kmeans: cholesky).",
+        "kernel-kmeans, ksc: cholesky).",
     ),
 ]
 Rank: TypeAlias = Annotated[
@@ -214,7 +241,7 @@ Rank: TypeAlias = Annotated[
         metavar="N|auto",
         callback=_readable(read_count),
         help="Size of the approximation: landmarks, pivots or features (default auto; "
-        "kernel-kmeans: 256).",
+        "kernel-kmeans, ksc: 256).",
     ),
 ]
 Ensemble: TypeAlias = Annotated[
@@ -239,6 +266,26 @@ AssignLabels: TypeAlias = Annotated[
         "(default kmeans).",
     ),
 ]
+Encoding: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--encoding",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(lambda: ENCODINGS),
+        help="How scores become clusters: bas, ams or blf (ksc only) (default bas).",
+    ),
+]
+TrainSize: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--train-size",
+        panel=MODEL,
+        metavar="N|SHARE",
+        callback=_readable(read_train_size),
+        help="Rows to train on, or a share of them (ksc only) (default 10000 at most).",
+    ),
+]
 NInit: TypeAlias = Annotated[
     int | None,
     _option(
@@ -246,7 +293,7 @@ NInit: TypeAlias = Annotated[
         panel=MODEL,
         metavar="N",
         min=1,
-        help="Starts of k-means; the best is kept (default 10; kernel-kmeans: 1).",
+        help="Starts of k-means; the best is kept (default 10; kernel-kmeans: 1; ksc: 3).",
     ),
 ]
 MaxIter: TypeAlias = Annotated[
@@ -331,4 +378,91 @@ Quiet: TypeAlias = Annotated[
 ]
 Debug: TypeAlias = Annotated[
     bool, _option("--debug", panel=OUTPUT, help="Show where an error comes from.")
+]
+
+ClusterGrid: TypeAlias = Annotated[
+    str,
+    _option(
+        "--clusters",
+        "-k",
+        panel=MODEL,
+        metavar="FROM:TO|A,B,…",
+        callback=_readable(read_sizes),
+        help="Numbers of clusters to compare (default 2:10).",
+    ),
+]
+GammaGrid: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--gamma",
+        panel=MODEL,
+        metavar="FROM:TO:COUNT|A,B,…",
+        callback=_readable(read_gammas),
+        help="Bandwidths to compare, a range in equal ratios (default five around the rule auto).",
+    ),
+]
+Criterion: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--criterion",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(lambda: ENCODINGS),
+        help="bas, ams or blf (ksc only) (default bas).",
+    ),
+]
+Balance: TypeAlias = Annotated[
+    float | None,
+    _option(
+        "--balance",
+        panel=MODEL,
+        metavar="NUMBER",
+        min=0.0,
+        max=1.0,
+        help="Weight of balanced cluster sizes in the criterion (default 0.2).",
+    ),
+]
+Outlier: TypeAlias = Annotated[
+    float | None,
+    _option(
+        "--outlier",
+        panel=MODEL,
+        metavar="N",
+        min=0.0,
+        help="Clusters of at most so many judging rows are noise (default 0).",
+    ),
+]
+TuneMethod: TypeAlias = Annotated[
+    str,
+    _option(
+        "--method",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(lambda: METHODS),
+        help=f"{', '.join(METHODS)} (default {TUNE_METHOD}, which shares work between pairs).",
+    ),
+]
+ValidationSize: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--validation-size",
+        panel=MODEL,
+        metavar="N",
+        min=1,
+        help="Rows that judge, at most (default 20000).",
+    ),
+]
+TableFile: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--out",
+        "-o",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write the scores, the best pair and the runners-up to this JSON file.",
+    ),
+]
+PlotFile: TypeAlias = Annotated[
+    Path | None,
+    _option("--plot", panel=OUTPUT, metavar="FILE", help="Draw the scores into this PNG file."),
 ]

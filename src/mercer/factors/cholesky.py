@@ -231,15 +231,9 @@ def _greedy_block(competing: Competition, *, size: int) -> Block | None:
     S = competing.residual_matrix(candidates)
     left = residual[candidates]  # rather than S's diagonal, whose rounding would break ties
     least = max(competing.floor, KEEP * float(left.max()))
-    L = np.zeros((len(S), size))
-    order: list[int] = []
-    for q in range(size):
-        j = int(left.argmax())
-        if left[j] <= least and (q or left[j] <= competing.floor):
-            break
-        _eliminate(S, L, left, q, j)
-        order.append(j)
-    return Block(candidates[order], L[order, : len(order)]) if order else None
+    L, order = np.zeros((size, len(S))), np.empty(size, np.intp)
+    n_taken = _jit.take_largest(S, left, least, competing.floor, L, order)
+    return _block(candidates, L, order[:n_taken])
 
 
 def _random_block(competing: Competition, *, size: int, rng: np.random.Generator) -> Block | None:
@@ -258,27 +252,17 @@ def _random_block(competing: Competition, *, size: int, rng: np.random.Generator
     chances = rng.random(size)
     S = competing.residual_matrix(drawn)
     proposed = competing.residual[drawn]
-    L = np.zeros((size, size))
-    order: list[int] = []
+    L, order = np.zeros((size, size)), np.empty(size, np.intp)
     left = S.diagonal().copy()
-    for j in range(size):
-        if (
-            left[j] <= max(chances[j] * proposed[j], SHRUNK * proposed[j], competing.floor)
-            and order
-        ):
-            continue
-        if left[j] <= 0:
-            continue
-        _eliminate(S, L, left, len(order), j)
-        order.append(j)
-    return Block(drawn[order], L[order, : len(order)]) if order else None
+    n_taken = _jit.take_by_chance(S, proposed, chances, SHRUNK, competing.floor, left, L, order)
+    return _block(drawn, L, order[:n_taken])
 
 
-def _eliminate(S: FloatArray, L: FloatArray, left: FloatArray, q: int, j: int) -> None:
-    """Column q of the small factor, with candidate j as its pivot. L, left: INOUT."""
-    L[:, q] = (S[:, j] - L[:, :q] @ L[j, :q]) / np.sqrt(left[j])
-    left -= L[:, q] ** 2
-    left[j] = -np.inf
+def _block(candidates: IdArray, L: FloatArray, order: IdArray) -> Block | None:
+    """The candidates that were taken, with the factor of their residual matrix."""
+    if not len(order):
+        return None
+    return Block(candidates[order], L[: len(order), order].T)
 
 
 def _floor(diagonal: FloatArray, rank: int, dtype: Any) -> float:

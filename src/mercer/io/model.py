@@ -27,13 +27,16 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._memory import Budget, free_memory
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import check_writable
+from mercer.io.check_codes import check_kernel_spectral
 from mercer.io.check_models import FACTORS, check_factor_model, check_kernel_kmeans
 from mercer.io.check_spectral import FACTORS_AND_GRAPHS, check_spectral_clustering
 from mercer.io.damage import damaged, demand, reason
 from mercer.io.trees import Json, Packer, Unpacker
 from mercer.kernels.base import Kernel
+from mercer.partitions.codebooks import Codebook
 from mercer.partitions.ensemble import Consensus
 from mercer.report import Report
+from mercer.selection.result import Selection
 
 __all__ = ["load", "save"]
 
@@ -62,6 +65,21 @@ ESTIMATORS: dict[str, Saved] = {
             "n_iter_": int,
         },
     ),
+    "KernelSpectralClustering": Saved(
+        "mercer.cluster",
+        check_kernel_spectral,
+        {
+            "eigenvalues_": np.ndarray,
+            "coefficients_": np.ndarray,
+            "degree_coefficients_": np.ndarray,
+            "bias_": np.ndarray,
+            "codebook_": Codebook,
+            "cluster_weights_": np.ndarray,
+            "n_clusters_": int,
+            "n_iter_": int,
+            "selection_": (Selection, type(None)),
+        },
+    ),
     "SpectralClustering": Saved(
         "mercer.cluster",
         check_spectral_clustering,
@@ -79,7 +97,7 @@ ESTIMATORS: dict[str, Saved] = {
     ),
 }
 BASE = {"kernel_": Kernel, "factor_": tuple(FACTORS), "n_features_in_": int}
-OPTIONAL = {"feature_names_in_": np.ndarray}
+OPTIONAL = {"feature_names_in_": np.ndarray, "pivots_": np.ndarray}
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:

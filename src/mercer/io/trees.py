@@ -24,6 +24,7 @@ from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.graphs import AffinityGraph, Neighbors
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
 from mercer.factors.nystrom import Nystrom
+from mercer.io.check_codes import check_codebook, check_selection
 from mercer.io.check_models import check_fourier_factor, check_pivot_factor
 from mercer.io.check_rows import check_block_rows, check_combination, check_row_format
 from mercer.io.check_spectral import (
@@ -39,7 +40,9 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
 from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
+from mercer.partitions.codebooks import Codebook
 from mercer.partitions.ensemble import Bases, Consensus
+from mercer.selection.result import Selection
 
 __all__ = ["DTYPES", "Packer", "Unpacker"]
 
@@ -82,6 +85,8 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "SearchPlan": (SearchPlan, check_search_plan),
     "Bases": (Bases, check_bases),
     "Consensus": (Consensus, check_consensus),
+    "Codebook": (Codebook, check_codebook),
+    "Selection": (Selection, check_selection),
 }
 
 FORGOTTEN = {

@@ -67,3 +67,14 @@ def row_norms(F, out):  # out: OUT (n,) float64
             f = np.float64(F[i, q])
             total += f * f
         out[i] = total
+
+
+@jit
+def row_products(Y, PT, out):  # out: OUT (n, k)
+    """Y @ PT, each row summed in the same order."""
+    for i in range(Y.shape[0]):
+        o = out[i]
+        o[:] = 0.0
+        for j in range(Y.shape[1]):
+            for c in range(o.shape[0]):
+                o[c] += Y[i, j] * PT[j, c]

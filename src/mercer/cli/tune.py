@@ -1,0 +1,105 @@
+"""`mercer tune`: compare numbers of clusters and bandwidths on the rows of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["read_gammas", "read_sizes", "show_selection", "tune_file"]
+
+
+def read_sizes(text: str) -> list[int]:
+    """Numbers of clusters: 2:10 is 2 to 10, 3,5,8 those three."""
+    try:
+        if ":" in text:
+            low, high = (int(part) for part in text.split(":"))
+            sizes = list(range(low, high + 1))
+        else:
+            sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 2:
+        raise ValueError(f"{text!r} is neither a range like 2:10 nor a list like 3,5,8, from 2 up")
+    return sizes
+
+
+def read_gammas(text: str) -> list[float]:
+    """Bandwidths: 0.001:1:30 is 30 of them in equal ratios, 0.1,1 those two."""
+    import numpy as np
+
+    try:
+        if ":" in text:
+            low, high, count = text.split(":")
+            gammas = np.geomspace(float(low), float(high), int(count)).tolist()
+        else:
+            gammas = [float(part) for part in text.split(",")]
+    except ValueError:
+        gammas = []
+    if not gammas or not all(np.isfinite(gamma) and gamma > 0 for gamma in gammas):
+        raise ValueError(
+            f"{text!r} is neither a range like 0.001:1:30 (from, to, how many) nor a list like "
+            "0.1,1,10 of positive numbers"
+        )
+    return gammas
+
+
+def tune_file(
+    file: Path,
+    estimator: Any,
+    *,
+    columns: Sequence[str] | None,
+    out: Path | None,
+    plot: Path | None,
+    **options: Any,
+) -> Any:
+    """The search on the rows of a file; the table and the picture are written if asked for."""
+    from mercer._extras import require
+    from mercer.data import as_source
+    from mercer.io.atomic import check_writable, replacing
+    from mercer.report.heat_map import draw_selection
+    from mercer.selection import search
+
+    if plot is not None:
+        require("matplotlib", "plot", "--plot")
+    taken = {file.resolve()}
+    for path in (out, plot):
+        if path is not None:
+            if path.resolve() in taken:
+                raise ValueError(f"{path} is named twice; every file needs its own name")
+            taken.add(path.resolve())
+            check_writable(path)
+    selection = search(estimator, as_source(file, columns=columns), **options)
+    if out is not None:
+        with replacing(out) as temporary:
+            temporary.write_text(json.dumps(selection.to_dict(), indent=2) + "\n")
+    if plot is not None:
+        draw_selection(plot, selection)
+    return selection
+
+
+def show_selection(selection: Any) -> None:
+    """The table, the best pair and the runners-up on standard output."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    table.add_column("gamma", justify="right")
+    for k in selection.n_clusters:
+        table.add_column(f"K={k}", justify="right")
+    for gamma, row in zip(selection.gammas, selection.scores, strict=True):
+        cells = ["-" if score != score else f"{score:.3f}" for score in row]
+        table.add_row("" if gamma is None else f"{gamma:.4g}", *cells)
+    console.print(table, "")
+    others = selection.ranking()[1:4]
+    typer.echo(f"best: {_words(selection.best)}")
+    if others:
+        typer.echo("next: " + "; ".join(map(_words, others)))
+
+
+def _words(candidate: Any) -> str:
+    gamma = "" if candidate.gamma is None else f", gamma {candidate.gamma:.4g}"
+    return f"{candidate.n_clusters} clusters{gamma} ({candidate.score:.3f})"

@@ -1,0 +1,200 @@
+"""Which bandwidth, how many clusters: compare all pairs on rows that did not make the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer._progress import tell
+from mercer._random import as_generator
+from mercer._threads import in_order, n_threads, single_threaded_blas
+from mercer._types import FloatArray
+from mercer.data.source import Source
+from mercer.partitions.codebooks import ENCODINGS
+from mercer.selection.criteria import BALANCE, balance_of
+from mercer.selection.grid import check_judges
+from mercer.selection.result import Selection
+
+__all__ = ["search"]
+
+TRAIN_ROWS = 10_000
+VALIDATION_ROWS = 20_000
+
+
+def search(
+    estimator: Any,
+    X: Any,
+    *,
+    n_clusters: Iterable[int] = range(2, 11),
+    gamma: Iterable[float] | None = None,
+    criterion: str | None = None,
+    balance: float = BALANCE,
+    outlier: float = 0.0,
+    validation_size: int = VALIDATION_ROWS,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> Selection:
+    """The criterion of every pair of a number of clusters and a bandwidth: larger is better.
+
+    Rows are split: the estimator's `train_size` (10,000) make models, others judge them. For a
+    `KernelSpectralClustering` each bandwidth costs one factor and one decomposition, whatever the
+    numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths. Threads run
+    over bandwidths.
+
+    Parameters
+    ----------
+    estimator : what to choose for; it is not changed. `KernelSpectralClustering` takes every
+        criterion. `SpectralClustering` and `KernelKMeans` take "bas" and "ams", by the distances
+        of rows to directions (to centres); each pair is a fit of its own.
+    X, sample_weight : as in `fit`.
+    n_clusters : numbers of clusters, each at least 2.
+    gamma : bandwidths; None compares the estimator's own with wider and narrower ones where it is
+        "auto" and the kernel has one, else takes the kernel as it is.
+    criterion : "bas", "ams" or "blf" (see `mercer.selection.criteria`); None is the estimator's
+        encoding, or "bas".
+    balance : η, the weight of balanced cluster sizes.
+    outlier : clusters of at most this weight on the judging rows count as noise.
+    validation_size : rows that judge, at most.
+    n_jobs : threads; None is the estimator's.
+
+    Examples
+    --------
+    >>> from mercer import KernelSpectralClustering
+    >>> from mercer.datasets import rings
+    >>> from mercer.selection import search
+    >>> X, y = rings(3000, random_state=0)
+    >>> search(KernelSpectralClustering(random_state=0), X, n_clusters=range(2, 6)).best.n_clusters
+    3
+    """
+    sizes = _sizes(n_clusters)
+    gammas = _gammas(gamma)
+    named = getattr(estimator, "encoding", "bas") if criterion is None else criterion
+    if named not in ENCODINGS:
+        raise ValueError(f"criterion={named!r} is unknown; choose one of {list(ENCODINGS)}")
+    for value, name, most in ((balance, "balance", 1.0), (outlier, "outlier", np.inf)):
+        if not 0 <= value <= most:
+            raise ValueError(f"{name}={value!r} must be between 0 and {most:g}")
+    if not isinstance(validation_size, Integral) or validation_size < sizes[-1]:
+        raise ValueError(
+            f"validation_size={validation_size!r} is smaller than n_clusters={sizes[-1]}: the rows "
+            "that judge must be able to show every cluster; raise validation_size"
+        )
+    threads = n_threads(estimator.n_jobs if n_jobs is None else n_jobs)
+    options = {
+        "encoding": named,
+        "balance": float(balance),
+        "outlier": float(outlier),
+        "n_validation": int(validation_size),
+        "threads": threads,
+    }
+    if hasattr(estimator, "search_scores"):
+        found: Selection = estimator.search_scores(X, sample_weight, sizes, gammas, **options)
+        return found.demand_feasible()
+    return _search_by_fits(estimator, X, sample_weight, sizes, gammas, **options).demand_feasible()
+
+
+def _search_by_fits(
+    estimator: Any,
+    X: Any,
+    sample_weight: Any,
+    sizes: tuple[int, ...],
+    gammas: tuple[float, ...],
+    *,
+    encoding: str,
+    balance: float,
+    outlier: float,
+    n_validation: int,
+    threads: int,
+) -> Selection:
+    """A fit for each pair, judged by the distances of other rows to its clusters."""
+    from mercer.cluster.problem import checked_source, checked_weights
+
+    if encoding == "blf":
+        raise ValueError(
+            f"criterion='blf' needs the scores of KernelSpectralClustering; with "
+            f"{type(estimator).__name__} use 'bas' or 'ams'"
+        )
+    source = checked_source(X)
+    weights = checked_weights(sample_weight, source.n_rows)
+    rng = as_generator(estimator.random_state)
+    n_train = min(TRAIN_ROWS, source.n_rows - max(source.n_rows // 3, 1))
+    order = rng.permutation(source.n_rows)
+    judges = np.sort(order[n_train : n_train + n_validation])
+    check_judges(len(judges), sizes[-1])
+    train = _Rows.of(source, np.sort(order[:n_train]), weights)
+    held = _Rows.of(source, judges, weights)
+    pairs = [(gamma, k) for gamma in gammas or (None,) for k in sizes]
+
+    def score(pair: tuple[float | None, int]) -> float:
+        chosen = {} if pair[0] is None else {"gamma": pair[0]}
+        model = clone(estimator).set_params(n_clusters=pair[1], n_jobs=1, **chosen)
+        model.fit(train.rows, sample_weight=train.weights)
+        return _criterion_of(model, held, encoding, balance, outlier)
+
+    found = []
+    with single_threaded_blas():
+        for number, value in enumerate(in_order(score, pairs, threads)):
+            tell("search", (number + 1) * len(judges), len(pairs) * len(judges))
+            found.append(value)
+    scores = np.array(found).reshape(-1, len(sizes))
+    return Selection(
+        encoding, balance, sizes, gammas or (None,), scores, len(train.weights), len(judges)
+    )
+
+
+class _Rows:
+    """Some rows of a source, with their weights."""
+
+    def __init__(self, rows: Any, weights: FloatArray) -> None:
+        self.rows, self.weights = rows, weights
+
+    @classmethod
+    def of(cls, source: Source, ids: Any, weights: FloatArray | None) -> _Rows:
+        return cls(source.take(ids), np.ones(len(ids)) if weights is None else weights[ids])
+
+
+def _criterion_of(model: Any, held: _Rows, encoding: str, balance: float, outlier: float) -> float:
+    """Mean over clusters of 1 - d₁/d₂ (bas) or of the membership ∝ 1/d (ams), and balance."""
+    if hasattr(model, "cluster_centers_"):
+        distances = model.transform(held.rows).astype(np.float64)
+    else:
+        directions = model._labels_by().directions
+        cosines = model.transform(held.rows) @ directions.T
+        distances = np.sqrt(2.0 * np.clip(1.0 - cosines, 0.0, 2.0))
+    k = distances.shape[1]
+    if k < 2:
+        return float("nan")
+    nearest = np.sort(distances, axis=1)
+    if encoding == "ams":
+        closeness = 1.0 / np.maximum(nearest, 1e-100)
+        clear = closeness[:, 0] / closeness.sum(axis=1)
+    else:
+        clear = 1.0 - nearest[:, 0] / np.maximum(nearest[:, 1], np.finfo(float).tiny)
+    labels = distances.argmin(axis=1)
+    counts = np.bincount(labels, weights=held.weights, minlength=k).astype(np.float64)
+    sums = np.bincount(labels, weights=held.weights * clear, minlength=k)
+    kept = counts > outlier
+    fit = float(np.where(kept, sums / np.where(counts > 0, counts, 1.0), 0.0).mean())
+    return (1.0 - balance) * fit + balance * balance_of(counts, kept)
+
+
+def _sizes(n_clusters: Iterable[int]) -> tuple[int, ...]:
+    given: list[Any] = [n_clusters] if isinstance(n_clusters, Integral) else list(n_clusters)
+    if not given or not all(isinstance(k, Integral) and int(k) >= 2 for k in given):
+        raise ValueError(
+            f"n_clusters={given!r} must be whole numbers of 2 or more, at least one of them"
+        )
+    return tuple(sorted({int(k) for k in given}))
+
+
+def _gammas(gamma: Iterable[float] | None) -> tuple[float, ...]:
+    if gamma is None:
+        return ()
+    given = np.atleast_1d(np.asarray(gamma, np.float64)).ravel()
+    if not len(given) or not (np.isfinite(given) & (given > 0)).all():
+        raise ValueError(f"gamma={gamma!r} must be positive numbers, at least one of them")
+    return tuple(float(g) for g in np.unique(given))
