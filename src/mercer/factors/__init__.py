@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mercer.factors.base import Approximation, Factor, PivotFactor
+from mercer.factors.binning import BinningFactor, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
@@ -10,11 +11,13 @@ from mercer.factors.nystrom import Nystrom
 
 __all__ = [
     "Approximation",
+    "BinningFactor",
     "Exact",
     "Factor",
     "FourierFactor",
     "IncompleteCholesky",
     "Nystrom",
     "PivotFactor",
+    "RandomBinning",
     "RandomFourier",
 ]

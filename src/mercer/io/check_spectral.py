@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercer.data.format import RowFormat
+from mercer.factors.binning import BinningFactor
 from mercer.factors.landmarks import LandmarkGraph, Search
+from mercer.io.check_binning import check_bin_vectors, check_binning_model
 from mercer.io.check_models import FACTORS, check_factor_model, check_features
 from mercer.io.check_rows import is_array
 from mercer.io.damage import demand
@@ -25,7 +27,7 @@ __all__ = [
     "check_spectral_clustering",
 ]
 
-FACTORS_AND_GRAPHS = (*FACTORS, LandmarkGraph)
+FACTORS_AND_GRAPHS = (*FACTORS, LandmarkGraph, BinningFactor)
 
 
 def check_landmark_graph(graph: LandmarkGraph) -> None:
@@ -89,6 +91,9 @@ def check_spectral_clustering(model: Any) -> None:
     graph, consensus = model.factor_, model.consensus_
     if isinstance(graph, LandmarkGraph):
         _check_landmark_model(model)
+    elif isinstance(graph, BinningFactor):
+        check_features(model)
+        check_binning_model(model)
     else:
         check_factor_model(model)
     if consensus is None:
@@ -130,6 +135,10 @@ def _check_landmark_model(model: Any) -> None:
 
 def _check_vectors(model: Any) -> None:
     vectors, rank = model.vectors_, model.factor_.rank
+    if isinstance(model.factor_, BinningFactor):
+        check_bin_vectors(vectors, model.factor_)
+        _check_directions(model.directions_, vectors)
+        return
     demand(
         _is_double(vectors, 2) and len(vectors) == rank,
         f"the vectors do not match the factor, which has rank {rank}",
