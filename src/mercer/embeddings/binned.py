@@ -24,12 +24,21 @@ from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
 from mercer.factors.binning import BinningFactor
 from mercer.kernels.base import Kernel
 
-__all__ = ["BinComponents", "BinGraph", "bin_components", "densified", "settled_eigenpairs"]
+__all__ = [
+    "BinComponents",
+    "BinGraph",
+    "bin_components",
+    "complete_eigenpairs",
+    "densified",
+    "settled_eigenpairs",
+]
 
 _jit = LazyModule("mercer.factors._binning_jit")
 
 GROUPS = 16  # of grids; their sums are added in order, so threads do not change the bits
 TOL = 1e-4  # of the first solution ...
+LOOK_TOL = 1e-2  # enough to see whether an eigenvector was overlooked
+ROUGH_TOL = 1e-2  # of principal directions, of which the last matter little
 GAP_SHARE = 0.01  # ... which is repeated where residuals are above this share of the last gap
 LEAST_TOL = 1e-8
 LEAST_VALUE = 1e-10  # eigenvalues below are rounding
@@ -105,14 +114,51 @@ def settled_eigenpairs(
     A: Any, m: int, *, solver: Solver, rng: np.random.Generator, tol: float = TOL
 ) -> Eigenpairs:
     """Leading eigenpairs to a tolerance that follows the last gap: what labels depend on."""
-    pairs = leading_eigenpairs(A, m, solver=solver, tol=tol, rng=rng)
+    pairs = complete_eigenpairs(A, m, solver=solver, tol=tol, rng=rng)
     if len(pairs.values) < 2:
         return pairs
     wanted = GAP_SHARE * float(pairs.values[-2] - pairs.values[-1])
     if pairs.residuals.max() <= max(wanted, LEAST_TOL):
         return pairs
-    better = leading_eigenpairs(A, m, solver=solver, tol=max(wanted, LEAST_TOL) / 2, rng=rng)
+    finer = max(wanted, LEAST_TOL) / 2
+    better = complete_eigenpairs(A, m, solver=solver, tol=finer, rng=rng)
     return better if len(better.values) == len(pairs.values) else pairs
+
+
+def complete_eigenpairs(
+    A: Any, m: int, *, solver: Solver, tol: float, rng: np.random.Generator
+) -> Eigenpairs:
+    """Leading eigenpairs, none of them forgotten.
+
+    A Krylov space of one start holds one vector for each eigenvalue, so ARPACK overlooks copies,
+    such as the ones of a graph of several parts. What is left beside the vectors found is looked at
+    until its largest eigenvalue is below all of theirs.
+    """
+    pairs = leading_eigenpairs(A, m, solver=solver, tol=tol, rng=rng)
+    for _ in range(len(pairs.values) if pairs.solver == "arpack" else 0):
+        rest = _beside(A, pairs.vectors)
+        largest = leading_eigenpairs(rest, 1, solver="arpack", tol=LOOK_TOL, rng=rng)
+        if not len(largest.values) or largest.values[0] <= pairs.values[-1] + tol:
+            break
+        missed = leading_eigenpairs(rest, 1, solver="arpack", tol=tol, rng=rng)
+        basis, _ = np.linalg.qr(np.c_[pairs.vectors, missed.vectors])
+        values, turn = np.linalg.eigh(basis.T @ (A @ basis))
+        last = slice(None, -len(pairs.values) - 1, -1)
+        values, vectors = values[last], basis @ turn[:, last]
+        residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
+        pairs = Eigenpairs(values, vectors, residuals, pairs.solver)
+    return pairs
+
+
+def _beside(A: Any, U: FloatArray) -> Any:
+    """A on the complement of orthonormal columns U."""
+    from scipy.sparse.linalg import LinearOperator
+
+    def apply(V: FloatArray) -> FloatArray:
+        Y = A @ (V - U @ (U.T @ V))
+        return Y - U @ (U.T @ Y)
+
+    return LinearOperator(A.shape, matvec=apply, matmat=apply, rmatvec=apply, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +214,7 @@ def bin_components(
     """Principal directions: Z Zᵀ = U Λ Uᵀ (weighted) gives F = Z (Zᵀ U Λ^-½) ≈ U Λ^½."""
     graph, roots = BinGraph(factor, threads), np.sqrt(sample.weights)
     A = graph.operator(roots, np.zeros(len(sample)))
-    pairs = leading_eigenpairs(A, factor.components, tol=TOL, rng=rng)
+    pairs = complete_eigenpairs(A, factor.components, solver="auto", tol=ROUGH_TOL, rng=rng)
     kept = pairs.values > LEAST_VALUE * pairs.values[0]
     values, U = pairs.values[kept], pairs.vectors[:, kept]
     vectors = graph.bin_vectors(roots[:, None] * U / np.sqrt(values))

@@ -69,7 +69,7 @@ class RandomBinning(BaseEstimator):
     True
     """
 
-    def __init__(self, rank: int = 256, *, components: int = 64) -> None:
+    def __init__(self, rank: int = 256, *, components: int = 32) -> None:
         self.rank = rank
         self.components = components
 
