@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("001",)
+NAMES = ("001", "003")
 
 
 def main() -> None:
@@ -14,9 +14,11 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the benchmark data (default: MERCER_DATA)")
     parser.add_argument("--quick", action="store_true", help="few rows and runs: does it work?")
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--part", help="one part of paper 003 (its file names them)")
     arguments = parser.parse_args()
     paper = import_module(f"benchmarks.papers.paper_{arguments.name}")
-    paper.run(arguments.data, quick=arguments.quick, jobs=arguments.jobs)
+    part = {"part": arguments.part} if arguments.part else {}
+    paper.run(arguments.data, quick=arguments.quick, jobs=arguments.jobs, **part)
 
 
 if __name__ == "__main__":
