@@ -49,6 +49,9 @@ class RandomBinning(BaseEstimator):
     has no say in the graph (unless it holds 1 % of the weight); it, and any new row that falls
     into no known bin, is treated as the nearest (by ‖·‖₁) of 256 reference rows.
 
+    Estimators make the graph of at most 100,000 rows and label all others through the tables of
+    known bins; `fit` on an array of any length puts every row into it, as the paper does.
+
     Cost: O(n·rank·d) time with small constants (5-30 ns per row and grid for up to 20 features),
     4·n·rank bytes.
 
