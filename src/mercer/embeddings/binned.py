@@ -35,7 +35,7 @@ __all__ = [
 
 _jit = LazyModule("mercer.factors._binning_jit")
 
-GROUPS = 16  # of grids; their sums are added in order, so threads do not change the bits
+GROUPS = 8  # of grids; their sums are added in order, so threads do not change the bits
 TOL = 1e-4  # of the first solution ...
 LOOK_TOL = 1e-2  # enough to see whether an eigenvector was overlooked
 ROUGH_TOL = 1e-2  # of principal directions, of which the last matter little

@@ -10,6 +10,7 @@ FIRST, SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 HALF, ONE = np.uint64(33), np.uint64(1)
 LARGEST = 2.0**52  # added to a whole number below it, it leaves that number in the low bits
+FEW = 1024  # bins of a grid whose sums fit into the first cache four times
 CHUNK = 2048  # rows whose codes fit into the first cache
 
 
@@ -163,6 +164,22 @@ def find_codes(codes, keys, slots, ids):  # ids: OUT
 
 
 @jit
+def add_by_lanes(row, v, y):  # y: INOUT (width + 1,)
+    """y[row] += v in four lanes: where bins are few, a sum need not wait for the one before."""
+    n, width = v.shape[0], y.shape[0]
+    lanes = np.zeros((4, width))
+    for i in range(0, n - n % 4, 4):
+        lanes[0, row[i]] += v[i]
+        lanes[1, row[i + 1]] += v[i + 1]
+        lanes[2, row[i + 2]] += v[i + 2]
+        lanes[3, row[i + 3]] += v[i + 3]
+    for i in range(n - n % 4, n):
+        lanes[0, row[i]] += v[i]
+    for b in range(width):
+        y[b] += (lanes[0, b] + lanes[1, b]) + (lanes[2, b] + lanes[3, b])
+
+
+@jit
 def neighbor_sums(ids, starts, first, last, v, y, out):  # y: scratch; out: OUT (n,)
     """out = Σ_g Z_g(Z_gᵀv) over the grids first to last, Z_g having a one in each row's bin.
 
@@ -174,8 +191,11 @@ def neighbor_sums(ids, starts, first, last, v, y, out):  # y: scratch; out: OUT 
     for g in range(first, last):
         row, width = ids[g], starts[g + 1] - starts[g]
         y[: width + 1] = 0.0
-        for i in range(n):
-            y[row[i]] += v[i]
+        if width < FEW:
+            add_by_lanes(row, v, y[: width + 1])
+        else:
+            for i in range(n):
+                y[row[i]] += v[i]
         y[width] = 0.0
         for i in range(n):
             out[i] += y[row[i]]
