@@ -33,6 +33,13 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "KernelSpectralClustering": lambda n_clusters=3, **params: KernelSpectralClustering(
         n_clusters, **{"random_state": 0, **params}
     ),
+    "SpectralClustering-binning": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters, **{"approximation": "binning", "random_state": 0, **params}
+    ),
+    "KernelKMeans-binning": lambda n_clusters=3, **params: KernelKMeans(
+        n_clusters,
+        **{"kernel": None, "approximation": "binning", "n_init": 3, "random_state": 0, **params},
+    ),
 }
 
 

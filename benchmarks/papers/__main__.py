@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("001", "004")
+NAMES = ("001", "003", "004")
 
 
 def main() -> None:

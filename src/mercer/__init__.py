@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mercer.data import as_source
     from mercer.decomposition import KernelFeatures
     from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
-    from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomFourier
+    from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomBinning, RandomFourier
     from mercer.io import load, save
     from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
 
@@ -36,6 +36,7 @@ __all__ = [
     "ModelFileError",
     "Nystrom",
     "Polynomial",
+    "RandomBinning",
     "RandomFourier",
     "SpectralClustering",
     "as_source",
@@ -48,7 +49,7 @@ _HOMES = {  # where the public names live; loaded on first use, so that `import 
     "mercer.data": ("as_source",),
     "mercer.decomposition": ("KernelFeatures",),
     "mercer.exceptions": ("BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"),
-    "mercer.factors": ("Exact", "IncompleteCholesky", "Nystrom", "RandomFourier"),
+    "mercer.factors": ("Exact", "IncompleteCholesky", "Nystrom", "RandomBinning", "RandomFourier"),
     "mercer.io": ("load", "save"),
     "mercer.kernels": (
         *("RBF", "Chi2", "Cosine", "HistogramIntersection", "Laplacian", "Polynomial"),

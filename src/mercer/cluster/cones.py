@@ -13,8 +13,10 @@ from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import Assignment, row_products
 from mercer.data.rows import Rows, cast
+from mercer.data.sample import Sample
 from mercer.embeddings.spectral import unit_rows
 from mercer.factors.base import Factor
+from mercer.factors.binning import BinningFactor
 from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import Edges, LandmarkGraph
 from mercer.partitions.ensemble import Consensus
@@ -23,6 +25,7 @@ from mercer.partitions.numbering import content_order
 
 __all__ = [
     "AffinityLabels",
+    "BinningLabels",
     "EnsembleLabels",
     "FactorLabels",
     "LandmarkLabels",
@@ -65,7 +68,7 @@ class LandmarkLabels:
         scores = np.ascontiguousarray(self.vectors @ self.directions[order].T)
         return order, scores, scores.argmax(axis=1)
 
-    def labels_of_training(self, fitted: LandmarkGraph) -> IdArray | None:
+    def labels_of_training(self, fitted: LandmarkGraph, sample: Sample) -> IdArray | None:
         """Labels of the rows the graph was fitted on: their ties are at hand."""
         return _labels_at_hand(self, fitted)
 
@@ -112,7 +115,7 @@ class EnsembleLabels:
         decide = self.labels_of_edges()
         return lambda rows: decide(self.factor.edges(rows))
 
-    def labels_of_training(self, fitted: LandmarkGraph) -> IdArray | None:
+    def labels_of_training(self, fitted: LandmarkGraph, sample: Sample) -> IdArray | None:
         """Labels of the rows the graph was fitted on: their ties are at hand."""
         return _labels_at_hand(self, fitted)
 
@@ -142,7 +145,7 @@ class FactorLabels:
         """Raw rows → labels."""
         return Assignment.of_cones(self.factor, self.vectors, self.directions).labels()
 
-    def labels_of_training(self, fitted: Any) -> IdArray | None:
+    def labels_of_training(self, fitted: Any, sample: Sample) -> IdArray | None:
         """None: training rows may be float32, and labels are decided in float64."""
         return None
 
@@ -175,7 +178,7 @@ class AffinityLabels:
         embed = self.coordinates()
         return lambda rows: order[nearest_center(-row_products(embed(rows), against))[0]]
 
-    def labels_of_training(self, fitted: AffinityGraph) -> IdArray | None:
+    def labels_of_training(self, fitted: AffinityGraph, sample: Sample) -> IdArray | None:
         """None: the matrix is at hand as X itself."""
         return None
 
@@ -190,9 +193,48 @@ class AffinityLabels:
         return embed
 
 
+@dataclass(frozen=True, slots=True)
+class BinningLabels:
+    """The same for random bins: coordinates are sums of the vectors of a row's bins."""
+
+    factor: BinningFactor
+    vectors: FloatArray  # (D, m) float32
+    directions: FloatArray  # (k, m)
+
+    def reordered(self, order: IdArray) -> BinningLabels:
+        return replace(self, directions=self.directions[order])
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        decide = self._labels_of_sums()
+        return lambda rows: decide(self._sums(rows))
+
+    def labels_of_training(self, fitted: BinningFactor, sample: Sample) -> IdArray | None:
+        """Labels of the rows of the fit: their bins are at hand."""
+        if fitted.training_bins is None:
+            return None
+        return self._labels_of_sums()(fitted.sums_of_training(sample, self.vectors))
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+        return lambda rows: unit_rows(self._sums(rows))
+
+    def _sums(self, rows: Rows) -> FloatArray:
+        return self.factor.sums(self.factor.format.apply(rows), self.vectors)
+
+    def _labels_of_sums(self) -> Callable[[FloatArray], IdArray]:
+        order = content_order(self.directions)
+        against = np.ascontiguousarray(-self.directions[order].T)
+        return lambda sums: order[nearest_center(row_products(sums, against))[0]]
+
+
 def cone_labels(factor: Any, vectors: FloatArray, directions: FloatArray) -> Any:
     """Labels by cones, for the kind of factor: the one place that knows which."""
-    kinds = {LandmarkGraph: LandmarkLabels, AffinityGraph: AffinityLabels}
+    kinds: dict[type, Any] = {
+        LandmarkGraph: LandmarkLabels,
+        AffinityGraph: AffinityLabels,
+        BinningFactor: BinningLabels,
+    }
     return kinds.get(type(factor), FactorLabels)(factor, vectors, directions)
 
 

@@ -21,6 +21,7 @@ from mercer.cluster.base import Clusterer
 from mercer.cluster.cones import EnsembleLabels, cone_labels, labels_of_all
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
+from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
 from mercer.factors.graphs import GivenAffinity, Neighbors
 from mercer.factors.landmarks import Landmarks
@@ -57,15 +58,17 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     ----------
     n_clusters : number of clusters; "auto" takes the largest relative gap of the spectrum, keeps
         the ranking in `n_clusters_ranking_` and warns where it is not clear.
-    kernel : None is the approximation's own (landmarks: a Gaussian that scales itself, else RBF);
-        or a name, an object, a function. "precomputed": X is the graph, a symmetric matrix of
-        affinities, dense or sparse, and the eigenvectors are those of it as it is (with another
-        approximation: of its approximation, for positive semi-definite matrices); `predict` then
-        takes rows of affinities to the items of the fit.
+    kernel : None is the approximation's own (landmarks: a Gaussian that scales itself; binning:
+        the Laplacian, the only kernel it can represent; else RBF); or a name, an object, a
+        function. "precomputed": X is the graph, a symmetric matrix of affinities, dense or sparse,
+        and the eigenvectors are those of it as it is (with another approximation: of its
+        approximation, for positive semi-definite matrices); `predict` then takes rows of
+        affinities to the items of the fit.
     gamma : bandwidth of a kernel given by name.
     approximation : "landmarks", "neighbors" (a graph between the rows themselves: dearer),
-        "cholesky", "nystrom", "fourier", "exact", or an object.
-    rank : landmarks, pivots or features; "auto" lets the approximation decide.
+        "binning" (paper 003: random grids, in bins of which rows meet), "cholesky", "nystrom",
+        "fourier", "exact", or an object.
+    rank : landmarks, grids, pivots or features; "auto" lets the approximation decide.
     ensemble : number of base partitions (landmarks only); None for a single one.
     assign_labels : "kmeans" or "cluster_qr" on the eigenvectors.
     eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme".
@@ -168,7 +171,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             with record.stage("factor"):
                 factor = self._factor(approximation, problem, most, rng=rng, threads=threads)
             with record.stage("eigenvectors"):
-                found = self._spectral_map(factor, problem, most, rng=rng)
+                found = self._spectral_map(factor, problem, most, rng=rng, threads=threads)
             ranking = ranked_gaps(found.values, MOST_CLUSTERS)
             k = self._settled_clusters(most, ranking, found, record)
             seed = int(rng.integers(2**63))
@@ -268,8 +271,9 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             raise ValueError(
                 "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
             )
-        kernel = as_kernel("rbf" if self.kernel is None else self.kernel, self.gamma)
-        if isinstance(approximation, GRAPHS_OF_ROWS):
+        own = "laplacian" if isinstance(approximation, RandomBinning) else "rbf"
+        kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
+        if isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning)):
             approximation.check(kernel)
         return approximation, kernel
 
@@ -315,12 +319,20 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return fit_factor(approximation, problem, rng=rng, threads=threads, n_clusters=most)
 
     def _spectral_map(
-        self, factor: Any, problem: Problem, most: int, *, rng: np.random.Generator
+        self,
+        factor: Any,
+        problem: Problem,
+        most: int,
+        *,
+        rng: np.random.Generator,
+        threads: int,
     ) -> SpectralMap:
         """As many eigenvectors as clusters, one more for the gap, three times for an ensemble."""
         n_vectors = most + 1 if self.ensemble is None else WIDEST * most + 1
         solver: Any = self.eigen_solver
-        return spectral_map(factor, problem.sample, n_vectors, solver=solver, rng=rng)
+        return spectral_map(
+            factor, problem.sample, n_vectors, solver=solver, rng=rng, threads=threads
+        )
 
     def _settled_clusters(
         self, most: int, ranking: list[tuple[int, float]], found: SpectralMap, record: Recorder
@@ -461,7 +473,7 @@ def _label_all(
     """Labels of all rows; what the factor knows of the rows it saw is not computed again."""
     inverse, source = problem.sample.inverse, problem.source
     seen = inverse is not None and source.in_memory
-    of_sample = labels_by.labels_of_training(factor) if seen else None
+    of_sample = labels_by.labels_of_training(factor, problem.sample) if seen else None
     if of_sample is None:
         return label_rows(labels_by.labels(), k, problem, threads=threads)
     labels = of_sample[inverse]

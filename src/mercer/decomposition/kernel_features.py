@@ -20,6 +20,7 @@ from mercer.cluster.assignment import tiles_of
 from mercer.cluster.problem import Problem, check_features, checked_source, fit_factor, pose
 from mercer.data.rows import Rows, pad, part
 from mercer.data.source import TILE, Source
+from mercer.embeddings.binned import densified
 from mercer.factors.base import Approximation, Factor
 from mercer.factors.choice import as_approximation
 from mercer.factors.fourier import FourierFactor
@@ -48,7 +49,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)``, or a
         function of (X, Y).
     gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale".
-    approximation : "cholesky", "nystrom", "fourier" or "exact", or an object such as
+    approximation : "cholesky", "nystrom", "fourier", "binning" or "exact", or an object such as
         ``Nystrom(100, sampling="kmeans")``.
     rank : features wanted of a named approximation; it gives fewer where the kernel has no more.
     max_memory : bytes or words like "500MB" that Mercer may hold; None is half of what is free.
@@ -144,6 +145,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             problem = pose(self, X, sample_weight, rng=rng, record=record, most_rows=most)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=n_threads(self.n_jobs))
+                factor = densified(factor, problem.sample, rng=rng)
         self._remember(problem, approximation, factor, record)
         return problem, factor.training_rows
 

@@ -16,14 +16,17 @@ from mercer._lazy import LazyModule
 from mercer._types import FloatArray
 from mercer.data.sample import Sample
 from mercer.data.source import spans
+from mercer.embeddings.binned import LEAST_VALUE, BinGraph, settled_eigenpairs
 from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
 from mercer.embeddings.walks import leading_walk
+from mercer.factors.binning import BinningFactor
 from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph
 
 __all__ = [
     "SpectralMap",
     "affinity_map",
+    "binning_map",
     "factor_map",
     "landmark_map",
     "neighbor_map",
@@ -34,7 +37,7 @@ __all__ = [
 _jit = LazyModule("mercer.factors._landmark_jit")
 
 LEAST_DEGREE = 1e-10  # of the mean: below, a landmark has no say
-LEAST_VALUE = 1e-8  # eigenvalues below (or negative: a graph between two sides) tell no clusters
+TELLING = 1e-8  # eigenvalues below (or negative: a graph between two sides) tell no clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,21 @@ class SpectralMap:
 
 
 def spectral_map(
-    factor: Any, sample: Sample, m: int, *, solver: Solver, rng: np.random.Generator
+    factor: Any,
+    sample: Sample,
+    m: int,
+    *,
+    solver: Solver,
+    rng: np.random.Generator,
+    threads: int = 1,
 ) -> SpectralMap:
     """m leading coordinates, for the kind of factor: the one place that knows which."""
     if isinstance(factor, AffinityGraph):
         return affinity_map(factor, sample, m, solver=solver, rng=rng)
     if isinstance(factor, LandmarkGraph) and factor.ties_rows:
         return neighbor_map(factor, sample, m, solver=solver, rng=rng)
+    if isinstance(factor, BinningFactor):
+        return binning_map(factor, sample, m, solver=solver, rng=rng, threads=threads)
     if isinstance(factor, LandmarkGraph):
         return landmark_map(factor, sample, m, solver=solver, rng=rng)
     return factor_map(factor.training_rows, sample, m, solver=solver, rng=rng)
@@ -96,7 +107,7 @@ def affinity_map(
 ) -> SpectralMap:
     """The walk on a given graph. W diag(w) φ = λ D φ, so affinities @ (w φ/λ) point along φ."""
     walk = leading_walk(graph.training_matrix, sample.weights, m, solver=solver, rng=rng)
-    kept = walk.values > LEAST_VALUE
+    kept = walk.values > TELLING
     values, points = walk.values[kept], walk.vectors[:, kept]
     vectors = np.zeros((graph.n_items, len(values)))
     vectors[graph.items] = sample.weights[:, None] * points / values
@@ -133,6 +144,34 @@ def factor_map(
     V = pairs.vectors[:, kept] / np.sqrt(pairs.values[kept])
     trimmed = Eigenpairs(pairs.values[kept], V, pairs.residuals[kept], pairs.solver)
     return _map(V, F @ V.astype(F.dtype), w, trimmed, int(clamped.sum()))
+
+
+def binning_map(
+    factor: BinningFactor,
+    sample: Sample,
+    m: int,
+    *,
+    solver: Solver,
+    rng: np.random.Generator,
+    threads: int = 1,
+) -> SpectralMap:
+    """Algorithm 2 of [wu2018]: D^-½ Z Zᵀ D^-½ u = λu by products, then Zᵀ D^-½ u / λ for bins.
+
+    Rows without ties have no part in it. A row's coordinates are the sums over its bins, and these
+    are what is clustered, so a label is the same function of a row in the fit and after it.
+    """
+    graph, w = BinGraph(factor, threads), sample.weights
+    alone, is_tied = graph.diagonal(), graph.is_tied()
+    degrees = graph.product(w) + alone * w  # eq. 6: d = Z(Zᵀ1)
+    scale = np.sqrt(np.where(is_tied, w / np.where(is_tied, degrees, 1.0), 0.0))
+    pairs = settled_eigenpairs(
+        graph.operator(scale, alone), min(m, int(is_tied.sum())), solver=solver, rng=rng
+    )
+    kept = pairs.values > LEAST_VALUE
+    U, values = pairs.vectors[:, kept], pairs.values[kept]
+    vectors = graph.bin_vectors(scale[:, None] * U / values)
+    trimmed = Eigenpairs(values, U, pairs.residuals[kept], pairs.solver)
+    return _map(vectors, factor.sums_of_training(sample, vectors, threads), w, trimmed)
 
 
 def unit_rows(Y: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mercer.factors.base import Approximation, Factor, PivotFactor
+from mercer.factors.binning import BinningFactor, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
@@ -11,6 +12,7 @@ from mercer.factors.nystrom import Nystrom
 
 __all__ = [
     "Approximation",
+    "BinningFactor",
     "Exact",
     "Factor",
     "FourierFactor",
@@ -18,5 +20,6 @@ __all__ = [
     "Neighbors",
     "Nystrom",
     "PivotFactor",
+    "RandomBinning",
     "RandomFourier",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from mercer.factors.base import Approximation
+from mercer.factors.binning import RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import RandomFourier
@@ -16,6 +17,7 @@ from mercer.factors.nystrom import Nystrom
 __all__ = ["NAMES", "as_approximation"]
 
 NAMES: dict[str, Callable[..., Any]] = {
+    "binning": RandomBinning,
     "cholesky": IncompleteCholesky,
     "exact": Exact,
     "fourier": RandomFourier,

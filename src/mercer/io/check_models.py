@@ -13,8 +13,10 @@ import scipy.sparse as sp
 
 from mercer.data.format import RowFormat
 from mercer.data.rows import BlockRows
+from mercer.embeddings.binned import BinComponents
 from mercer.factors.base import PivotFactor
 from mercer.factors.fourier import FourierFactor
+from mercer.io.check_binning import check_binning_model
 from mercer.io.check_rows import (
     check_columns,
     check_format_fits,
@@ -167,4 +169,5 @@ def _n_selected(columns: Any, n_features: int) -> int:
 FACTORS: dict[type[Any], Callable[[Any], None]] = {
     PivotFactor: _check_pivot_model,
     FourierFactor: _check_fourier_model,
+    BinComponents: check_binning_model,
 }

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from mercer.data.format import RowFormat
+from mercer.factors.binning import BinningFactor
 from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph, Search
+from mercer.io.check_binning import check_bin_vectors, check_binning_model
 from mercer.io.check_models import FACTORS, check_factor_model, check_features
 from mercer.io.check_rows import is_array
 from mercer.io.damage import demand
@@ -28,7 +30,7 @@ __all__ = [
     "check_spectral_clustering",
 ]
 
-FACTORS_AND_GRAPHS = (*FACTORS, LandmarkGraph, AffinityGraph)
+FACTORS_AND_GRAPHS = (*FACTORS, LandmarkGraph, AffinityGraph, BinningFactor)
 
 
 def check_landmark_graph(graph: LandmarkGraph) -> None:
@@ -108,6 +110,9 @@ def check_spectral_clustering(model: Any) -> None:
         check_features(model)
         is_same = isinstance(model.kernel_, Precomputed) and graph.n_items == model.n_features_in_
         demand(is_same, "the graph's items are not the columns of its rows")
+    elif isinstance(graph, BinningFactor):
+        check_features(model)
+        check_binning_model(model)
     else:
         check_factor_model(model)
     if consensus is None:
@@ -149,6 +154,10 @@ def _check_landmark_model(model: Any) -> None:
 
 def _check_vectors(model: Any) -> None:
     vectors, rank = model.vectors_, model.factor_.rank
+    if isinstance(model.factor_, BinningFactor):
+        check_bin_vectors(vectors, model.factor_)
+        _check_directions(model.directions_, vectors)
+        return
     demand(
         _is_double(vectors, 2) and len(vectors) == rank,
         f"the vectors do not match the factor, which has rank {rank}",

@@ -17,13 +17,22 @@ from numpy.typing import NDArray
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
 from mercer.data.rows import BlockRows
+from mercer.embeddings.binned import BinComponents
 from mercer.factors.base import PivotFactor
+from mercer.factors.binning import BinningFactor, Grids, KnownBins, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.graphs import AffinityGraph, Neighbors
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
 from mercer.factors.nystrom import Nystrom
+from mercer.io.check_binning import (
+    BinList,
+    check_bin_components,
+    check_bin_list,
+    check_binning_factor,
+    check_grids,
+)
 from mercer.io.check_codes import check_codebook, check_selection
 from mercer.io.check_models import check_fourier_factor, check_pivot_factor
 from mercer.io.check_rows import check_block_rows, check_combination, check_row_format
@@ -71,6 +80,7 @@ OBJECTS: dict[str, type[Any]] = {
         RandomFourier,
         Landmarks,
         Neighbors,
+        RandomBinning,
     )
 }
 
@@ -80,6 +90,10 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "RowFormat": (RowFormat, check_row_format),
     "PivotFactor": (PivotFactor, check_pivot_factor),
     "FourierFactor": (FourierFactor, check_fourier_factor),
+    "Grids": (Grids, check_grids),
+    "BinList": (BinList, check_bin_list),
+    "BinningFactor": (BinningFactor, check_binning_factor),
+    "BinComponents": (BinComponents, check_bin_components),
     "LandmarkGraph": (LandmarkGraph, check_landmark_graph),
     "AffinityGraph": (AffinityGraph, check_affinity_graph),
     "SearchPlan": (SearchPlan, check_search_plan),
@@ -93,6 +107,7 @@ FORGOTTEN = {
     "training_rows",
     "training_edges",
     "training_matrix",
+    "training_bins",
 }  # fields of records that serve the fit only
 
 
@@ -137,6 +152,7 @@ class Packer:
             np.dtype: lambda value, name: {"dtype": value.name},
             np.ndarray: self._array,
             Search: lambda value, name: self.pack(SearchPlan.of(value), name),
+            KnownBins: lambda value, name: self.pack(BinList.of(value), name),
         }
 
     def _array(self, array: NDArray[Any], name: str) -> Json:
@@ -268,6 +284,8 @@ class Unpacker:
         except TypeError as error:
             raise damaged(f"{cls.__name__} cannot be made ({reason(error)})") from error
         check(record)
+        if isinstance(record, BinList):
+            return record.rebuilt()
         return record.search() if isinstance(record, SearchPlan) else record
 
 

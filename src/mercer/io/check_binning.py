@@ -1,0 +1,154 @@
+"""Random binning in a model file: what it keeps, and whether what was read is sound.
+
+Loops without bounds checks follow the slots of known bins, so a file is not trusted with them: it
+holds the bins' hashes, and the slots are made anew. What is found is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._types import IdArray
+from mercer.data.format import RowFormat
+from mercer.data.rows import BlockRows
+from mercer.embeddings.binned import BinComponents
+from mercer.factors.binning import MOST_BINS, REFERENCES, BinningFactor, Grids, KnownBins
+from mercer.io.check_rows import check_format_fits, check_kernel, is_array, is_table
+from mercer.io.damage import demand
+from mercer.kernels.exponential import Laplacian
+
+__all__ = [
+    "BinList",
+    "check_bin_components",
+    "check_bin_list",
+    "check_bin_vectors",
+    "check_binning_factor",
+    "check_binning_model",
+    "check_grids",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BinList:
+    """The known bins as a file holds them."""
+
+    keys: IdArray  # (D,) int64: the bits of their hashes
+    starts: IdArray  # (R + 1,) int64
+
+    @classmethod
+    def of(cls, bins: KnownBins) -> BinList:
+        return cls(bins.keys.view(np.int64), bins.starts)
+
+    def rebuilt(self) -> KnownBins:
+        """The bins, with slots that were made here."""
+        return KnownBins.of(self.keys.view(np.uint64), self.starts)
+
+
+def check_grids(grids: Grids) -> None:
+    """Each grid has dimensions of the box, and cells of positive size."""
+    low, high, dims = grids.low, grids.high, grids.dims
+    is_box = _is_double(low) and _is_double(high) and len(low) == len(high) > 0
+    demand(is_box and bool((low <= high).all()), "the box of the grids is no box")
+    _check_starts(grids.starts, dims, "the dimensions of the grids")
+    is_dims = is_array(dims, 1, "i") and dims.dtype == np.int32
+    demand(
+        is_dims and bool(((dims >= 0) & (dims < len(low))).all()),
+        "a grid divides a dimension that the box has not",
+    )
+    parts = (grids.scales, grids.biases)
+    demand(
+        all(_is_double(part) and len(part) == len(dims) for part in parts),
+        "the widths and offsets of the grids do not match their dimensions",
+    )
+    demand(bool((grids.scales > 0).all()), "a grid has a width that is not positive")
+    is_bias = bool(((grids.biases >= 0) & (grids.biases < 1)).all())
+    demand(is_bias, "a grid has an offset outside its first cell")
+
+
+def check_bin_list(bins: BinList) -> None:
+    """Hashes, divided among grids; no two alike in one."""
+    keys = bins.keys
+    is_keys = is_array(keys, 1, "i") and keys.dtype == np.int64
+    demand(is_keys and 0 < len(keys) <= MOST_BINS, "the known bins have no hashes")
+    _check_starts(bins.starts, keys, "the known bins")
+    grid = np.repeat(np.arange(len(bins.starts) - 1), np.diff(bins.starts))
+    order = np.lexsort((keys, grid))
+    again = (np.diff(keys[order]) == 0) & (np.diff(grid[order]) == 0)
+    demand(not again.any(), "a bin is known twice")
+
+
+def check_binning_factor(factor: BinningFactor) -> None:
+    """Any row finds its bins, or a reference row instead."""
+    demand(isinstance(factor.format, RowFormat), "the factor has no format for its rows")
+    demand(isinstance(factor.grids, Grids), "the factor has no grids")
+    demand(isinstance(factor.bins, KnownBins), "the factor has no known bins")
+    demand(
+        len(factor.grids.starts) == len(factor.bins.starts),
+        "the known bins are not those of the grids",
+    )
+    rows, kernel = factor.references, factor.kernel
+    demand(isinstance(rows, BlockRows) or is_table(rows), "the reference rows are no table")
+    demand(0 < rows.shape[0] <= REFERENCES, "there are no reference rows, or too many")
+    check_format_fits(factor.format, rows)
+    demand(isinstance(kernel, Laplacian), "the kernel is not that of random binning")
+    check_kernel(kernel, rows)
+    n_columns = kernel.select(rows).shape[1]
+    demand(
+        n_columns == len(factor.grids.low),
+        f"the kernel looks at {n_columns} columns, but the grids have {len(factor.grids.low)}",
+    )
+    is_count = type(factor.components) is int and factor.components > 0
+    demand(is_count, "the number of components is no number")
+    demand(factor.training_bins is None, "the factor holds bins of rows that it was fitted on")
+
+
+def check_bin_components(factor: BinComponents) -> None:
+    """There is a vector for each known bin."""
+    demand(isinstance(factor.binning, BinningFactor), "the components have no bins")
+    check_bin_vectors(factor.vectors, factor.binning)
+    demand(isinstance(factor.trace_error, float), "the trace error is no number")
+    demand(factor.training_rows is None, "the factor holds rows that it was fitted on")
+
+
+def check_bin_vectors(vectors: Any, factor: BinningFactor) -> None:
+    """A float32 vector for each known bin."""
+    is_vectors = is_array(vectors, 2) and vectors.dtype == np.float32 and vectors.shape[1] > 0
+    demand(
+        is_vectors and len(vectors) == len(factor.bins),
+        f"the vectors do not match the {len(factor.bins)} known bins",
+    )
+
+
+def check_binning_model(model: Any) -> None:
+    """Rows have the columns of the reference rows, and the kernel is the factor's."""
+    factor = model.factor_
+    binning = factor.binning if isinstance(factor, BinComponents) else factor
+    n_columns = binning.references.shape[1]
+    demand(
+        n_columns == model.n_features_in_,
+        f"the reference rows have {n_columns} columns, but n_features_in_ is "
+        f"{model.n_features_in_}",
+    )
+    kernel = model.kernel_
+    is_same = isinstance(kernel, Laplacian) and kernel.gamma == binning.kernel.gamma
+    demand(is_same, "the kernel is not that of the grids")
+    check_kernel(kernel, binning.references)
+
+
+def _check_starts(starts: Any, items: Any, what: str) -> None:
+    is_starts = is_array(starts, 1, "i") and starts.dtype == np.int64 and len(starts) > 1
+    demand(
+        is_starts
+        and bool((starts[1:] >= starts[:-1]).all())
+        and starts[0] == 0
+        and isinstance(items, np.ndarray)
+        and starts[-1] == len(items),
+        f"{what} are not divided among the grids",
+    )
+
+
+def _is_double(value: Any) -> bool:
+    return is_array(value, 1) and value.dtype == np.float64
