@@ -26,6 +26,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "SpectralClustering-cholesky": lambda n_clusters=3, **params: SpectralClustering(
         n_clusters, **{"approximation": "cholesky", "random_state": 0, **params}
     ),
+    "SpectralClustering-quantized": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters, **{"approximation": "quantized", "random_state": 0, **params}
+    ),
 }
 
 
