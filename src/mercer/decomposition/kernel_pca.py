@@ -131,8 +131,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 on_blocks = {"keep_rows": False} if isinstance(approximation, Quantized) else {}
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads, **on_blocks)
             with record.stage("components"):
+                assert problem.kernel is not None
                 found = principal_map(
-                    factor, problem.sample, self.n_components, solver=solver, rng=rng
+                    factor,
+                    problem.kernel,
+                    problem.sample,
+                    self.n_components,
+                    solver=solver,
+                    rng=rng,
                 )
             preimage = None
             if self.fit_inverse_transform:
@@ -272,7 +278,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self.fit_inverse_transform
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags

@@ -16,6 +16,7 @@ from mercer.data.sample import Sample
 from mercer.data.source import spans
 from mercer.embeddings.eigen import Solver, leading_eigenpairs
 from mercer.factors.quantized import QuantizedFactor
+from mercer.kernels.base import Kernel
 
 __all__ = ["PrincipalMap", "principal_map"]
 
@@ -34,7 +35,13 @@ class PrincipalMap:
 
 
 def principal_map(
-    factor: Any, sample: Sample, k: int | None, *, solver: Solver, rng: np.random.Generator
+    factor: Any,
+    kernel: Kernel,
+    sample: Sample,
+    k: int | None,
+    *,
+    solver: Solver,
+    rng: np.random.Generator,
 ) -> PrincipalMap:
     """k leading principal directions (None: all); a quantised kernel is solved on its blocks."""
     if isinstance(factor, QuantizedFactor):
@@ -46,7 +53,7 @@ def principal_map(
     for start, stop in spans(len(F)):
         centred = (F[start:stop] - mean) * np.sqrt(weights[start:stop])[:, None]
         G += centred.T @ centred
-    diagonal = np.asarray(factor.kernel.diagonal(sample.rows), np.float64)
+    diagonal = np.asarray(kernel.diagonal(sample.rows), np.float64)
     total = float(max(sample.weights @ diagonal - sample.weights.sum() * (mean @ mean), 0.0))
     asked = len(G) if k is None else min(k, len(G))
     pairs = leading_eigenpairs((G + G.T) / 2, asked + 1, solver=solver, rng=rng)
