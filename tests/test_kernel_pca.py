@@ -118,6 +118,15 @@ def test_the_scores_of_a_row_are_its_own(approximation, dtype):
 
 
 @every_approximation
+@every_dtype
+def test_fit_transform_is_fit_then_transform(approximation, dtype):
+    X = np.vstack([cloud(3, n=100, dtype=dtype), cloud(3, n=50, dtype=dtype)])
+    w = np.arange(len(X)) % 3
+    scores = pca(approximation).fit_transform(X, sample_weight=w)
+    assert np.array_equal(scores, pca(approximation).fit(X, sample_weight=w).transform(X))
+
+
+@every_approximation
 def test_weights_are_rows_twice(approximation):
     X = cloud(4, n=150)
     w = np.random.default_rng(0).integers(0, 3, len(X))

@@ -43,8 +43,8 @@ with np.load(sys.argv[1]) as file:
 X /= 255
 start = time.process_time()
 Z = KernelPCA({k}, gamma={gamma}, approximation="quantized", random_state=0).fit_transform(X)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print(len(Z), time.process_time() - start, peak)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(len(Z), time.process_time() - start, peak * (1 if sys.platform == "darwin" else 1024))
 """
 
 

@@ -119,6 +119,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of rows like those of X (anything `mercer.as_source` takes)."""
+        self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X: Any, sample_weight: Any) -> Problem:
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
@@ -144,7 +148,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if self.fit_inverse_transform:
                 with record.stage("pre-image"):
                     preimage = self._preimage(factor, found, problem, rng=rng)
-        return self._remember(problem, approximation, factor, found, preimage, record)
+        self._remember(problem, approximation, factor, found, preimage, record)
+        return problem
 
     def transform(self, X: Any) -> FloatArray:
         """Scores of any rows, seen or new: (n, k) float64."""
@@ -153,9 +158,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_features(self, source)
         budget = Budget.of(self.max_memory)
         scores = self._empty_scores(source, budget)
+        row_format = self.factor_.format
+        score = _score_function(self.factor_, self.components_, self.offset_)
         tiles = tiles_of(
             source,
-            _score_function(self.factor_, self.components_, self.offset_),
+            lambda rows: score(row_format.apply(rows, np.float64)),
             kernel=self.kernel_,
             block_rows=budget.block_rows(source.n_features * source.dtype.itemsize, TILE),
             threads=n_threads(self.n_jobs),
@@ -167,8 +174,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return scores
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
-        """`fit`, then `transform`."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        """`fit`, then `transform`, to the last bit; rows that the fit still holds are not read."""
+        problem = self._fit(X, sample_weight)
+        sample, source = problem.sample, problem.source
+        if sample.inverse is None or sample.format.dtype != np.float64:
+            del problem, sample  # what is held goes before more is made
+            return self.transform(X)
+        scores = self._empty_scores(source, problem.budget)
+        with single_threaded_blas():
+            score = _score_function(self.factor_, self.components_, self.offset_)
+            of_sample = [score(part(sample.rows, *span)) for span in spans(len(sample))]
+        np.take(np.concatenate(of_sample), sample.inverse, axis=0, out=scores)
+        return scores
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Rows whose scores are near these: (n, n_features), by regression."""
@@ -203,12 +220,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "fit_inverse_transform=True needs X as one dense table: sparse rows, column blocks "
                 "and precomputed kernels have no rows to go back to"
             )
-        features = factor.features(np.float64)
-        folded = factor.mix @ found.vectors
-        Z = np.empty((len(sample), len(found.values)))
-        for span in spans(len(sample)):
-            rows = cast(part(sample.rows, *span), np.float64)
-            Z[slice(*span)] = row_products(features(rows), folded) - found.offset
+        score = _score_function(factor, found.vectors, found.offset)
+        Z = np.concatenate(
+            [score(cast(part(sample.rows, *span), np.float64)) for span in spans(len(sample))]
+        )
         preimage = fit_preimage(Z, sample.rows, sample.weights, alpha=self.alpha, rng=rng)
         shift = sample.format.shift
         mean = preimage.mean if shift is None else preimage.mean + shift
@@ -231,7 +246,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         found: PrincipalMap,
         preimage: PreImage | None,
         record: Recorder,
-    ) -> KernelPCA:
+    ) -> None:
         """All fitted state, at once and last."""
         source, kernel = problem.source, factor.kernel
         weights = problem.sample.weights
@@ -257,7 +272,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             residuals=tuple(map(float, found.residuals)),
             solver=found.solver,
         )
-        record.raise_warnings(stacklevel=3)
+        record.raise_warnings(stacklevel=4)
         self.__dict__.pop("feature_names_in_", None)
         if source.feature_names is not None:
             self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
@@ -270,7 +285,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.explained_variance_ratio_ = np.minimum(shares, 1.0)
         self.preimage_ = preimage
         self.report_ = report
-        return self
 
     @property
     def _n_features_out(self) -> int:
@@ -287,10 +301,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 def _score_function(
     factor: Any, components: FloatArray, offset: FloatArray
 ) -> Callable[[Rows], FloatArray]:
-    """Raw rows → scores, in float64 products of one shape: a row's bits are its own."""
-    features, row_format = factor.features(np.float64), factor.format
-    folded = factor.mix @ components
-    return lambda rows: row_products(features(row_format.apply(rows, np.float64)), folded) - offset
+    """Rows in the factor's format → scores, by products of one shape: a row's bits are its own."""
+    features, folded = factor.features(np.float64), factor.mix @ components
+    return lambda rows: row_products(features(rows), folded) - offset
 
 
 def _tell(
