@@ -34,7 +34,7 @@ __all__ = ["Quantized", "QuantizedFactor", "block_scale", "block_values"]
 NO_ROW = -1  # the number of a representative that is no row of the source
 DEFAULT_RANK = 256
 SWEEPS = 2  # of Lloyd, by refine="kmeans": all but the last on a part of the rows ...
-SWEEP_ROWS = 5  # ... so many per representative
+SWEEP_ROWS = 10  # ... so many per representative
 POWER_STEPS = 30
 ERROR_ROWS = 200
 DENSE_VALUES = 2**28  # sparse rows are made dense up to here
