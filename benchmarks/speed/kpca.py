@@ -88,12 +88,19 @@ def judge(result: dict[str, Any]) -> list[dict[str, Any]]:
     rows = result["methods"]
     ours, peer = rows["quantized"], rows["arpack"]
     ratios = [peer[what]["best"] / ours[what]["best"] for what in ("fit", "fit_transform")]
+    sampled = rows["quantized, radius √52, as sampled"]
+    quickest = peer["fit_transform"]["best"] / sampled["fit_transform"]["best"]
     worst = max(ours["errors"])
     peak = result["many"]["peak_bytes"]
     return [
         {"bar": "times faster, fit", "value": ratios[0], "met": ratios[0] >= LEAST_RATIO},
         {"bar": "times faster, fit_transform", "value": ratios[1], "met": ratios[1] >= LEAST_RATIO},
         {"bar": "error in and out of sample", "value": worst, "met": worst <= MOST_ERROR},
+        {
+            "bar": "times faster, fit_transform, as sampled",
+            "value": quickest,
+            "met": quickest >= LEAST_RATIO and max(sampled["errors"]) <= MOST_ERROR,
+        },
         {"bar": f"bytes for {MANY:,} rows", "value": peak, "met": peak <= MOST_BYTES},
     ]
 
