@@ -158,7 +158,7 @@ def _table(result: dict[str, Any]) -> str:
         "| aim | measured | met |",
         "|---|---|---|",
         *(
-            f"| {aim['bar']} | {aim['value']:.3g} | {'yes' if aim['met'] else '**no**'} |"
+            f"| {aim['aim']} | {aim['value']:.3g} | {'yes' if aim['met'] else '**no**'} |"
             for aim in result["aims"]
         ),
     ]
