@@ -40,6 +40,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
         n_clusters,
         **{"kernel": None, "approximation": "binning", "n_init": 3, "random_state": 0, **params},
     ),
+    "SpectralClustering-quantized": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters, **{"approximation": "quantized", "random_state": 0, **params}
+    ),
 }
 
 

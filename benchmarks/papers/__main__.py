@@ -1,11 +1,11 @@
-"""`python -m benchmarks.papers NAME [--data DIR] [--quick] [--jobs N]`."""
+"""`python -m benchmarks.papers NAME [--data DIR] [--quick] [--jobs N] [--part P]`."""
 
 from __future__ import annotations
 
 import argparse
 from importlib import import_module
 
-NAMES = ("001", "003", "004")
+NAMES = ("001", "002", "003", "004")
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the benchmark data (default: MERCER_DATA)")
     parser.add_argument("--quick", action="store_true", help="few rows and runs: does it work?")
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
-    parser.add_argument("--part", help="only this part of the paper, where it has parts (004)")
+    parser.add_argument("--part", help="only this part, where a paper has several")
     arguments = parser.parse_args()
     paper = import_module(f"benchmarks.papers.paper_{arguments.name}")
     options = {"quick": arguments.quick, "jobs": arguments.jobs}

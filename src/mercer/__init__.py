@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.cluster import KernelKMeans, KernelSpectralClustering, SpectralClustering
     from mercer.data import as_source
-    from mercer.decomposition import KernelFeatures
+    from mercer.decomposition import KernelFeatures, KernelPCA
     from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
-    from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomBinning, RandomFourier
+    from mercer.factors import (
+        Exact,
+        IncompleteCholesky,
+        Neighbors,
+        Nystrom,
+        Quantized,
+        RandomBinning,
+        RandomFourier,
+    )
     from mercer.io import load, save
     from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
 
@@ -29,13 +37,16 @@ __all__ = [
     "IncompleteCholesky",
     "KernelFeatures",
     "KernelKMeans",
+    "KernelPCA",
     "KernelSpectralClustering",
     "Laplacian",
     "MercerWarning",
     "MissingExtraError",
     "ModelFileError",
+    "Neighbors",
     "Nystrom",
     "Polynomial",
+    "Quantized",
     "RandomBinning",
     "RandomFourier",
     "SpectralClustering",
@@ -47,9 +58,17 @@ __all__ = [
 _HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
     "mercer.cluster": ("KernelKMeans", "KernelSpectralClustering", "SpectralClustering"),
     "mercer.data": ("as_source",),
-    "mercer.decomposition": ("KernelFeatures",),
+    "mercer.decomposition": ("KernelFeatures", "KernelPCA"),
     "mercer.exceptions": ("BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"),
-    "mercer.factors": ("Exact", "IncompleteCholesky", "Nystrom", "RandomBinning", "RandomFourier"),
+    "mercer.factors": (
+        "Exact",
+        "IncompleteCholesky",
+        "Neighbors",
+        "Nystrom",
+        "Quantized",
+        "RandomBinning",
+        "RandomFourier",
+    ),
     "mercer.io": ("load", "save"),
     "mercer.kernels": (
         *("RBF", "Chi2", "Cosine", "HistogramIntersection", "Laplacian", "Polynomial"),

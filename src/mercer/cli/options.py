@@ -139,7 +139,7 @@ def _kernels() -> Iterable[str]:
 def _approximations() -> Iterable[str]:
     from mercer.factors.choice import NAMES
 
-    return dict.fromkeys(("landmarks", *NAMES))
+    return dict.fromkeys(("landmarks", "neighbors", *NAMES))
 
 
 def _readable(read: Callable[[str], object]) -> Callable[[str | None], str | None]:
@@ -229,8 +229,8 @@ Approximation: TypeAlias = Annotated[
         panel=MODEL,
         metavar="NAME",
         callback=_one_of(_approximations),
-        help="landmarks (spectral only), cholesky, nystrom, fourier or exact (default landmarks; "
-        "kernel-kmeans, ksc: cholesky).",
+        help="landmarks or neighbors (spectral only), quantized, binning, cholesky, nystrom, "
+        "fourier or exact (default landmarks; kernel-kmeans, ksc: cholesky).",
     ),
 ]
 Rank: TypeAlias = Annotated[

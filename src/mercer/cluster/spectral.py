@@ -25,12 +25,14 @@ from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
 from mercer.factors.graphs import GivenAffinity, Neighbors
 from mercer.factors.landmarks import Landmarks
+from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import Precomputed
 from mercer.partitions.cones import Cones, find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder
+from mercer.selection.angles import block_notes
 from mercer.selection.gaps import CLEAR, gap_warnings, ranked_gaps, strength
 
 __all__ = ["SpectralClustering"]
@@ -66,8 +68,9 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         affinities to the items of the fit.
     gamma : bandwidth of a kernel given by name.
     approximation : "landmarks", "neighbors" (a graph between the rows themselves: dearer),
-        "binning" (paper 003: random grids, in bins of which rows meet), "cholesky", "nystrom",
-        "fourier", "exact", or an object.
+        "binning" (paper 003: random grids, in bins of which rows meet), "quantized" (paper 002:
+        blocks of near rows), "cholesky", "nystrom", "fourier", "exact", or an object such as
+        ``Quantized(radius=0.5)``.
     rank : landmarks, grids, pivots or features; "auto" lets the approximation decide.
     ensemble : number of base partitions (landmarks only); None for a single one.
     assign_labels : "kmeans" or "cluster_qr" on the eigenvectors.
@@ -179,6 +182,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 labels_by, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
             with record.stage("labels"):
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
+        if isinstance(factor, QuantizedFactor):
+            block_notes(factor, found.values, k, record)
         if k > 1:
             gap_warnings(found.values, found.residuals, k, record)
         if found.n_alone:
@@ -273,7 +278,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             )
         own = "laplacian" if isinstance(approximation, RandomBinning) else "rbf"
         kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
-        if isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning)):
+        if isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning, Quantized)):
             approximation.check(kernel)
         return approximation, kernel
 
@@ -312,6 +317,14 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         rank = getattr(approximation, "rank", "auto")
         if isinstance(rank, Integral) and rank < most and self.n_clusters != "auto":
             raise ValueError(f"rank={rank} cannot tell n_clusters={most} apart; raise rank")
+        if isinstance(approximation, Quantized):
+            blocks = fit_factor(approximation, problem, rng=rng, threads=threads, keep_rows=False)
+            if len(blocks.block_weights) < most and self.n_clusters != "auto":
+                raise ValueError(
+                    f"radius={approximation.radius} leaves {len(blocks.block_weights)} "
+                    f"representatives, which cannot tell n_clusters={most} apart; lower radius"
+                )
+            return blocks
         if not isinstance(approximation, GRAPHS_OF_ROWS):
             return fit_factor(approximation, problem, rng=rng, threads=threads)
         if self._is_self_scaled(approximation):

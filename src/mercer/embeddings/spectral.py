@@ -22,6 +22,7 @@ from mercer.embeddings.walks import leading_walk
 from mercer.factors.binning import BinningFactor
 from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph
+from mercer.factors.quantized import QuantizedFactor
 
 __all__ = [
     "SpectralMap",
@@ -72,6 +73,8 @@ def spectral_map(
         return binning_map(factor, sample, m, solver=solver, rng=rng, threads=threads)
     if isinstance(factor, LandmarkGraph):
         return landmark_map(factor, sample, m, solver=solver, rng=rng)
+    if isinstance(factor, QuantizedFactor):  # constant on blocks: their eigenproblem is the rows'
+        return factor_map(factor.block_rows(), factor.blocks(), m, solver=solver, rng=rng)
     return factor_map(factor.training_rows, sample, m, solver=solver, rng=rng)
 
 

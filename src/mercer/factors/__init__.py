@@ -9,6 +9,7 @@ from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.graphs import Neighbors
 from mercer.factors.nystrom import Nystrom
+from mercer.factors.quantized import Quantized, QuantizedFactor
 
 __all__ = [
     "Approximation",
@@ -20,6 +21,8 @@ __all__ = [
     "Neighbors",
     "Nystrom",
     "PivotFactor",
+    "Quantized",
+    "QuantizedFactor",
     "RandomBinning",
     "RandomFourier",
 ]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
 from mercer.data.rows import BlockRows
+from mercer.decomposition.preimage import PreImage
 from mercer.embeddings.binned import BinComponents
 from mercer.factors.base import PivotFactor
 from mercer.factors.binning import BinningFactor, Grids, KnownBins, RandomBinning
@@ -26,6 +27,7 @@ from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.graphs import AffinityGraph, Neighbors
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
 from mercer.factors.nystrom import Nystrom
+from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.io.check_binning import (
     BinList,
     check_bin_components,
@@ -35,6 +37,7 @@ from mercer.io.check_binning import (
 )
 from mercer.io.check_codes import check_codebook, check_selection
 from mercer.io.check_models import check_fourier_factor, check_pivot_factor
+from mercer.io.check_pca import check_preimage, check_quantized_factor
 from mercer.io.check_rows import check_block_rows, check_combination, check_row_format
 from mercer.io.check_spectral import (
     check_affinity_graph,
@@ -81,6 +84,7 @@ OBJECTS: dict[str, type[Any]] = {
         Landmarks,
         Neighbors,
         RandomBinning,
+        Quantized,
     )
 }
 
@@ -89,6 +93,8 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "BlockRows": (BlockRows, check_block_rows),
     "RowFormat": (RowFormat, check_row_format),
     "PivotFactor": (PivotFactor, check_pivot_factor),
+    "QuantizedFactor": (QuantizedFactor, check_quantized_factor),
+    "PreImage": (PreImage, check_preimage),
     "FourierFactor": (FourierFactor, check_fourier_factor),
     "Grids": (Grids, check_grids),
     "BinList": (BinList, check_bin_list),
