@@ -1,0 +1,187 @@
+"""Loops over pixels: sequential sampling, nearest representatives, windows, dithering."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._numba import jit
+
+
+@jit
+def squared_distance(F, i, C, j):
+    total = 0.0
+    for a in range(F.shape[1]):
+        step = np.float64(F[i, a]) - C[j, a]
+        total += step * step
+    return total
+
+
+@jit
+def sample_pixels(F, inside, width, squared_radius, centers, owner):
+    """Sequential sampling in scan order; returns (centres, distances, pixel where it ended).
+
+    A pixel becomes a centre exactly if no centre so far is within the radius, so the centres do
+    not depend on which of those within it is found first: the left and the upper neighbour's
+    are tried before the others, and nearly always one of them will do.
+
+    F: (n, d); inside: (n,) bool; centers: OUT (most, d) float64; owner: OUT (n,) int32, -1 outside
+    """
+    m = 0
+    n_distances = 0
+    for i in range(F.shape[0]):
+        owner[i] = -1
+        if not inside[i]:
+            continue
+        left = owner[i - 1] if i % width > 0 else -1
+        upper = owner[i - width] if i >= width else -1
+        if left >= 0:
+            n_distances += 1
+            if squared_distance(F, i, centers, left) <= squared_radius:
+                owner[i] = left
+                continue
+        if upper >= 0 and upper != left:
+            n_distances += 1
+            if squared_distance(F, i, centers, upper) <= squared_radius:
+                owner[i] = upper
+                continue
+        for back in range(m):  # late centres are near in scan order
+            j = m - 1 - back
+            n_distances += 1
+            if squared_distance(F, i, centers, j) <= squared_radius:
+                owner[i] = j
+                break
+        if owner[i] < 0:
+            if m == centers.shape[0]:
+                return m, n_distances, i
+            for a in range(F.shape[1]):
+                centers[m, a] = F[i, a]
+            owner[i] = m
+            m += 1
+    return m, n_distances, F.shape[0]
+
+
+@jit
+def nearest_centers(F, inside, width, centers, order, apart, owner):
+    """The nearest centre of each pixel, exactly, by a walk that begins at a neighbour's centre.
+
+    With x at distance s from a centre c, no centre at 2s or more from c is nearer to x: so the
+    centres around c are tried outwards up to there, and the walk goes on from the first that is
+    nearer. Of equally near ones the lower number wins.
+
+    centers: (m, d); order: (m, m) of each centre, all by distance; apart: (m, m) a quarter of
+    those distances squared; owner: OUT (n,) int32, -1 outside
+    """
+    n_distances = 0
+    for i in range(F.shape[0]):
+        owner[i] = -1
+        if not inside[i]:
+            continue
+        best = 0
+        if i % width > 0 and owner[i - 1] >= 0:
+            best = owner[i - 1]
+        elif i >= width and owner[i - width] >= 0:
+            best = owner[i - width]
+        least = squared_distance(F, i, centers, best)
+        n_distances += 1
+        place = 1
+        while place < centers.shape[0] and apart[best, place] <= least:
+            j = order[best, place]
+            place += 1
+            s = squared_distance(F, i, centers, j)
+            n_distances += 1
+            if s < least or (s == least and j < best):
+                best, least, place = j, s, 1
+        owner[i] = best
+    return n_distances
+
+
+@jit
+def add_pixels(F, owner, sums, squares, counts):  # the last three: INOUT (m, d), (m,), (m,)
+    """Sums of the pixels of each representative, of their squared norms, and how many."""
+    for i in range(F.shape[0]):
+        j = owner[i]
+        if j >= 0:
+            counts[j] += 1.0
+            for a in range(F.shape[1]):
+                x = np.float64(F[i, a])
+                sums[j, a] += x
+                squares[j] += x * x
+
+
+@jit
+def paint(owner, labels_of, outside, out):  # out: OUT (n,)
+    """Each pixel gets the label of its representative."""
+    for i in range(owner.shape[0]):
+        out[i] = labels_of[owner[i]] if owner[i] >= 0 else outside
+
+
+@jit
+def window_counts(codes, inside, half, counts):  # counts: OUT (h, w, n_codes)
+    """How often each code occurs in the window around each pixel; the border is repeated.
+
+    Pixels outside a mask are not counted.
+    """
+    for y in range(codes.shape[0]):
+        count_columns(codes, inside, y, half, counts[y])
+        widen(counts[y], half)
+
+
+@jit
+def count_columns(codes, inside, y, half, row):  # row: OUT (w, n_codes)
+    height, width = codes.shape
+    row[:] = 0
+    for step in range(-half, half + 1):
+        line = min(max(y + step, 0), height - 1)
+        for x in range(width):
+            if inside[line, x]:
+                row[x, codes[line, x]] += 1
+
+
+@jit
+def widen(row, half):  # row: INOUT (w, n_codes), column sums → window sums
+    width, n_codes = row.shape
+    columns = row.copy()
+    for c in range(n_codes):
+        total = row.dtype.type(0)
+        for step in range(-half, half + 1):
+            total += columns[min(max(step, 0), width - 1), c]
+        row[0, c] = total
+        for x in range(1, width):
+            total += columns[min(x + half, width - 1), c]
+            total -= columns[max(x - 1 - half, 0), c]
+            row[x, c] = total
+
+
+@jit
+def nearest_color(P, i, palette):
+    best, least = 0, np.inf
+    for j in range(palette.shape[0]):
+        s = squared_distance(P, i, palette, j)
+        if s < least:
+            best, least = j, s
+    return best
+
+
+@jit
+def nearest_colors(P, palette, codes):  # codes: OUT (n,) uint8
+    for i in range(P.shape[0]):
+        codes[i] = nearest_color(P, i, palette)
+
+
+@jit
+def dither(P, width, palette, codes):  # P: INOUT (n, c) float64; codes: OUT (n,) uint8
+    """Floyd and Steinberg: what rounding to the palette loses goes to the neighbours to come."""
+    n, channels = P.shape
+    for i in range(n):
+        codes[i] = nearest_color(P, i, palette)
+        x = i % width
+        for a in range(channels):
+            lost = (P[i, a] - palette[codes[i], a]) / 16.0
+            if x + 1 < width:
+                P[i + 1, a] += 7.0 * lost
+            if i + width < n:
+                P[i + width, a] += 5.0 * lost
+                if x > 0:
+                    P[i + width - 1, a] += 3.0 * lost
+                if x + 1 < width:
+                    P[i + width + 1, a] += lost
