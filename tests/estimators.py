@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mercer import KernelKMeans, SpectralClustering
+from mercer import KernelKMeans, KernelSpectralClustering, SpectralClustering
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "KernelKMeans": lambda n_clusters=3, **params: KernelKMeans(
@@ -25,6 +25,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     ),
     "SpectralClustering-cholesky": lambda n_clusters=3, **params: SpectralClustering(
         n_clusters, **{"approximation": "cholesky", "random_state": 0, **params}
+    ),
+    "KernelSpectralClustering": lambda n_clusters=3, **params: KernelSpectralClustering(
+        n_clusters, **{"random_state": 0, **params}
     ),
 }
 

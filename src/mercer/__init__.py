@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.cluster import KernelKMeans, SpectralClustering
+    from mercer.cluster import KernelKMeans, KernelSpectralClustering, SpectralClustering
     from mercer.data import as_source
     from mercer.decomposition import KernelFeatures
     from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
@@ -29,6 +29,7 @@ __all__ = [
     "IncompleteCholesky",
     "KernelFeatures",
     "KernelKMeans",
+    "KernelSpectralClustering",
     "Laplacian",
     "MercerWarning",
     "MissingExtraError",
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
-    "mercer.cluster": ("KernelKMeans", "SpectralClustering"),
+    "mercer.cluster": ("KernelKMeans", "KernelSpectralClustering", "SpectralClustering"),
     "mercer.data": ("as_source",),
     "mercer.decomposition": ("KernelFeatures",),
     "mercer.exceptions": ("BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mercer.cluster.kernel_kmeans import KernelKMeans
+from mercer.cluster.kernel_spectral import KernelSpectralClustering
 from mercer.cluster.spectral import SpectralClustering
 
-__all__ = ["KernelKMeans", "SpectralClustering"]
+__all__ = ["KernelKMeans", "KernelSpectralClustering", "SpectralClustering"]

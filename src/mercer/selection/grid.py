@@ -1,0 +1,138 @@
+"""Scores of many kernels and numbers of clusters: one factor for each kernel, one decomposition
+for all numbers of clusters, threads over kernels (paper 004, section 2.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer._progress import tell
+from mercer._threads import in_order
+from mercer._types import FloatArray
+from mercer.data.rows import part, take
+from mercer.data.sample import Sample
+from mercer.embeddings.scores import (
+    ScoreMap,
+    Scores,
+    factor_with_kernel,
+    score_map,
+    score_map_of_two,
+    training_scores,
+)
+from mercer.embeddings.weighted_kpca import weighted_kpca
+from mercer.kernels.base import Kernel
+from mercer.partitions.codebooks import Encoding
+from mercer.selection.criteria import BALANCE, criterion
+from mercer.selection.encode import encode
+
+__all__ = ["LEAST_GRAPH", "Grid", "score_grid", "split", "subsample"]
+
+LEAST_GRAPH = 0.99  # of the rows must have a positive low-rank degree
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What all pairs have in common."""
+
+    train: Sample  # rows that make models
+    validation: Sample  # rows that judge them
+    sizes: tuple[int, ...]  # numbers of clusters, ascending
+    approximation: Any
+    encoding: Encoding
+    balance: float = BALANCE
+    outlier: float = 0.0
+    cholesky: Kernel | None = None  # one kernel for all factors, where coefficients have another
+
+
+def score_grid(
+    grid: Grid, kernels: Sequence[Kernel], *, rng: np.random.Generator, threads: int = 1
+) -> FloatArray:
+    """The criterion of each kernel (rows) with each number of clusters (columns)."""
+    seeds = rng.integers(2**63, size=len(kernels) + 1)
+    shared = None if grid.cholesky is None else _shared(grid, int(seeds[-1]))
+
+    def score(job: tuple[Kernel, Any]) -> FloatArray:
+        own = np.random.default_rng(int(job[1]))
+        if shared is None:
+            return _score_kernel(grid, job[0], own)
+        return _score_second_kernel(grid, job[0], shared)
+
+    rows = []
+    jobs = zip(kernels, seeds[:-1], strict=True)
+    for number, row in enumerate(in_order(score, jobs, threads)):
+        tell("search", number + 1, len(kernels))
+        rows.append(row)
+    return np.array(rows)
+
+
+def split(
+    sample: Sample, n_train: int, n_validation: int, *, rng: np.random.Generator
+) -> tuple[Sample, Sample]:
+    """Rows that make models and others that judge them; a third judges where all would train."""
+    n = len(sample)
+    if n - n_train < n_train // 2:
+        n_train = n - max(n // 3, 1)
+    order = rng.permutation(n)
+    judges = order[n_train : n_train + n_validation]
+    return subsample(sample, np.sort(order[:n_train])), subsample(sample, np.sort(judges))
+
+
+def subsample(sample: Sample, ids: Any) -> Sample:
+    """Some rows of a sample."""
+    if isinstance(ids, slice):
+        rows = part(sample.rows, ids.start, ids.stop)
+    else:
+        rows = take(sample.rows, ids)
+    return replace(
+        sample, rows=rows, weights=sample.weights[ids], ids=sample.ids[ids], inverse=None
+    )
+
+
+def _score_kernel(grid: Grid, kernel: Kernel, rng: np.random.Generator) -> FloatArray:
+    """One factor, one decomposition, all numbers of clusters."""
+    factor = grid.approximation.fit(kernel, grid.train, rng=rng)
+    F, weights = factor.training_rows, grid.train.weights
+    found = weighted_kpca(F, weights, grid.sizes[-1] - 1, rng=rng, by_qr=False)
+    if found.n_clamped > (1.0 - LEAST_GRAPH) * len(F):
+        return np.full(len(grid.sizes), np.nan)
+    model, train = score_map(factor, found), training_scores(F, found)
+    return _score_sizes(grid, model, train, model.of_rows(factor, grid.validation))
+
+
+def _shared(grid: Grid, seed: int) -> Any:
+    """Pivots, eigenvectors and bias of the Cholesky kernel: the same for every second kernel."""
+    rng = np.random.default_rng(seed)
+    factor = grid.approximation.fit(grid.cholesky, grid.train, rng=rng)
+    F = factor.training_rows
+    found = weighted_kpca(F, grid.train.weights, grid.sizes[-1] - 1, rng=rng, by_qr=False)
+    return factor, found.multipliers(F), found.bias
+
+
+def _score_second_kernel(grid: Grid, kernel: Kernel, shared: Any) -> FloatArray:
+    factor, multipliers, bias = shared
+    second = factor_with_kernel(factor, kernel)
+    model = score_map_of_two(second, grid.train, multipliers, bias)
+    train, validation = (model.of_rows(second, sample) for sample in (grid.train, grid.validation))
+    return _score_sizes(grid, model, train, validation)
+
+
+def _score_sizes(grid: Grid, model: ScoreMap, train: Scores, validation: Scores) -> FloatArray:
+    """The criterion for each number of clusters; NaN where there are no such clusters."""
+    scores = np.full(len(grid.sizes), np.nan)
+    for column, k in enumerate(grid.sizes):
+        if k - 1 > len(model.bias):
+            continue
+        codebook = encode(grid.encoding, train, grid.train.weights, model, k).codebook
+        if len(codebook) == k:
+            scores[column] = criterion(
+                codebook,
+                validation.coordinates(grid.encoding, k),
+                grid.validation.weights,
+                balance=grid.balance,
+                outlier=grid.outlier,
+                pivot_sums=validation.pivot_sums(),
+            )
+    return scores

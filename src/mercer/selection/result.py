@@ -1,0 +1,99 @@
+"""What a search over numbers of clusters and bandwidths found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._types import FloatArray
+
+__all__ = ["Candidate", "Selection"]
+
+ALIKE = 0.01  # scores that differ by less are a tie, which the widest kernel wins
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A number of clusters, a bandwidth (None: the kernel has none), and what they score."""
+
+    n_clusters: int
+    gamma: float | None
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Scores of all pairs, larger is better; NaN where a pair is not feasible."""
+
+    criterion: str
+    balance: float
+    n_clusters: tuple[int, ...]
+    gammas: tuple[float | None, ...]  # ascending
+    scores: FloatArray  # (n_gammas, n_sizes)
+    n_train: int
+    n_validation: int
+
+    @property
+    def is_feasible(self) -> bool:
+        return not np.isnan(self.scores).all()
+
+    def demand_feasible(self) -> Selection:
+        """This, or an error where no pair is feasible."""
+        if not self.is_feasible:
+            raise ValueError(
+                f"no pair of n_clusters={list(self.n_clusters)} and gamma={list(self.gammas)} is "
+                "feasible: the kernel matrix has too few directions, or its approximation gives "
+                "rows no positive degree; ask for fewer clusters, raise rank, or try other gammas"
+            )
+        return self
+
+    @property
+    def best(self) -> Candidate:
+        """The best number of clusters, with the widest kernel that does as well within 0.01."""
+        column = int(np.nanargmax(self.scores)) % len(self.n_clusters)
+        alike = self.scores[:, column] >= np.nanmax(self.scores) - ALIKE
+        return self._candidate(int(np.flatnonzero(alike)[0]), column)
+
+    def ranking(self) -> list[Candidate]:
+        """For each number of clusters its best bandwidth, best first: the best and runners-up."""
+        feasible = [c for c in range(len(self.n_clusters)) if not np.isnan(self.scores[:, c]).all()]
+        tops = [self._candidate(int(np.nanargmax(self.scores[:, c])), c) for c in feasible]
+        return sorted(tops, key=lambda candidate: -candidate.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the table, the best pair and the runners-up."""
+        best, *others = [self.best, *self.ranking()[1:]]
+        return {
+            "criterion": self.criterion,
+            "balance": self.balance,
+            "n_train": self.n_train,
+            "n_validation": self.n_validation,
+            "n_clusters": list(self.n_clusters),
+            "gammas": list(self.gammas),
+            "scores": [[None if np.isnan(s) else float(s) for s in row] for row in self.scores],
+            "best": _plain(best),
+            "runners_up": [_plain(other) for other in others],
+        }
+
+    def __str__(self) -> str:
+        head = "gamma     " + "".join(f"{f'K={k}':>8}" for k in self.n_clusters)
+        lines = [
+            f"{'-' if gamma is None else format(gamma, '.4g'):<10}"
+            + "".join("       -" if np.isnan(s) else f"{s:8.3f}" for s in row)
+            for gamma, row in zip(self.gammas, self.scores, strict=True)
+        ]
+        return "\n".join([head, *lines])
+
+    def _candidate(self, row: int, column: int) -> Candidate:
+        score = float(self.scores[row, column])
+        return Candidate(self.n_clusters[column], self.gammas[row], score)
+
+
+def _plain(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "n_clusters": candidate.n_clusters,
+        "gamma": candidate.gamma,
+        "score": candidate.score,
+    }
