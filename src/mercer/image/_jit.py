@@ -96,8 +96,8 @@ def nearest_centers(F, inside, width, centers, order, apart, owner):
 
 
 @jit
-def add_pixels(F, owner, sums, squares, counts):  # the last three: INOUT (m, d), (m,), (m,)
-    """Sums of the pixels of each representative, of their squared norms, and how many."""
+def add_pixels(F, owner, sums, squares, counts):  # the last three: INOUT (m, d), (m, d), (m,)
+    """Sums of the pixels of each representative, of their squares, and how many there are."""
     for i in range(F.shape[0]):
         j = owner[i]
         if j >= 0:
@@ -105,7 +105,7 @@ def add_pixels(F, owner, sums, squares, counts):  # the last three: INOUT (m, d)
             for a in range(F.shape[1]):
                 x = np.float64(F[i, a])
                 sums[j, a] += x
-                squares[j] += x * x
+                squares[j, a] += x * x
 
 
 @jit

@@ -146,6 +146,12 @@ def merge_small(order, sizes, least, first, neighbors, lengths, parent):
 
 
 @jit
+def take_roots(parent):  # parent: INOUT, a forest → the root of each
+    for i in range(parent.shape[0]):
+        parent[i] = root_of(parent, i)
+
+
+@jit
 def is_better(shared, sizes, a, b):
     """Longer border; then the larger part, then the one that comes first."""
     if shared[a] != shared[b]:

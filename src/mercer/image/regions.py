@@ -44,8 +44,8 @@ def merge_small_regions(
     parent = np.arange(n_parts)
     order = small[np.argsort(sizes[small], kind="stable")]
     _jit.merge_small(order, sizes, min_size, first, neighbors, lengths, parent)
-    roots = np.array([_jit.root_of(parent, part) for part in small])
-    label_of[small] = label_of[roots]
+    _jit.take_roots(parent)
+    label_of = label_of[parent]
     out = np.empty_like(labels)
     _jit.relabel(parts, label_of, outside, out)
     return out
