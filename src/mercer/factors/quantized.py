@@ -1,0 +1,364 @@
+"""Block-quantised kernels: near rows share a representative, and the kernel matrix is constant on
+blocks of rows (paper 002). Its eigenproblem has the size of the number of blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from mercer._threads import in_order, single_threaded_blas
+from mercer._types import FloatArray, IdArray
+from mercer.data.rows import BlockRows, Rows, cast, part
+from mercer.data.sample import Sample, as_sample
+from mercer.data.source import TILE, spans
+from mercer.factors.base import PivotFactor
+from mercer.factors.landmarks import Search, make_search
+from mercer.factors.quantization import (
+    MOST_BLOCKS,
+    Quantization,
+    quantize,
+    sequential_sample,
+)
+from mercer.factors.representatives import fine_block_sums, move_representatives
+from mercer.kernels.algebra import Product, Scaled
+from mercer.kernels.base import Kernel, column_index
+from mercer.kernels.exponential import RBF
+
+__all__ = ["Quantized", "QuantizedFactor", "block_scale", "block_values"]
+
+NO_ROW = -1  # the number of a representative that is no row of the source
+DEFAULT_RANK = 256
+SWEEPS = 3  # of Lloyd, by refine="kmeans"
+SWEEP_ROWS = 10_000  # so many rows (or 20 per representative) are enough for all but the last
+ERROR_ROWS = 200
+DENSE_VALUES = 2**28  # sparse rows are made dense up to here
+
+
+class Quantized(BaseEstimator):
+    """K_pq ≈ β_ij for rows p, q of the blocks i, j: an m×m eigenproblem for any number of rows.
+
+    1. Rows are gathered into blocks: the first representative within `radius` (sequential
+       sampling), or the nearest of `rank` ones. A block's representative is its mean t_i, its
+       weight n_i the sum of weights, its variance v_i the mean of ‖x - t_i‖².
+    2. β_ij = k(t_i, t_j), corrected for the variance within blocks.
+    3. √n_i β_ij √n_j = U Λ Uᵀ; rows get F = k(x, t) @ mix, mix = √n U Λ^-½: at the representatives
+       F Fᵀ = β. Kernel PCA and spectral clustering work on the m blocks alone.
+
+    The order of "sequential" is the order of the rows given; estimators put rows into content
+    order (the same for any permutation of them) first. Cost O(n·m·d + m³); the cheapest
+    approximation per representative. `Nystrom` on the same ones projects exactly, at O(n·m²).
+
+    Parameters
+    ----------
+    radius : of blocks, Euclidean. None: as many blocks as `rank` says.
+    rank : number of representatives (None: 256); with a radius, the most there may be (4,096).
+    variance_correction : β_ij = k(t_i, t_j) g_i g_j with g = exp(-γ v), as the mean of ‖x_p-x_q‖²
+        over a block is exactly ‖t_i-t_j‖² + v_i + v_j. Valid for RBF and its products and
+        multiples; other kernels and sums are left as they are.
+    refine : "kmeans" moves rows to their nearest representative and these to their mean, three
+        times; "gradient" moves representatives down the error ‖W - W̄‖ (paper 002, section 4.3;
+        RBF only) after that. None leaves the blocks as they were sampled.
+
+    Any stationary kernel (RBF, Laplacian, their sums and products) on one dense table; sparse rows
+    are made dense if that is affordable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> factor = Quantized(radius=0.3).fit(RBF(0.1), X, rng=np.random.default_rng(0))
+    >>> F = factor.rows(X)
+    >>> factor.rank < 150, bool(np.abs(F @ F.T - RBF(0.1)(X)).max() < 0.1)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        radius: float | None = None,
+        rank: int | None = None,
+        *,
+        variance_correction: bool = True,
+        refine: Literal["kmeans", "gradient"] | None = "kmeans",
+    ) -> None:
+        self.radius = radius
+        self.rank = rank
+        self.variance_correction = variance_correction
+        self.refine = refine
+
+    def fit(
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        rng: np.random.Generator,
+        threads: int = 1,
+        keep_rows: bool = True,
+    ) -> QuantizedFactor:
+        """Quantise the rows of X; `keep_rows` computes F of them, which methods on blocks skip."""
+        self.check(kernel)
+        sample = as_sample(kernel, X)
+        rows = _dense_rows(kernel, sample.rows)
+        with single_threaded_blas():
+            labels, quantization = self._blocks(rows, sample.weights, rng=rng, threads=threads)
+            if self.refine == "gradient" and len(quantization) > 1:
+                quantization = self._descend(kernel, rows, sample.weights, labels, quantization)
+            correction = self.variance_correction
+            mix = _mix(quantization, kernel, correction, np.finfo(sample.format.dtype).eps)
+            error, shifts = _block_errors(quantization, kernel, rows, sample, labels, correction)
+            factor = QuantizedFactor(
+                kernel,
+                sample.format,
+                quantization.representatives,
+                np.full(len(quantization), NO_ROW, np.intp),
+                mix,
+                None,
+                block_weights=quantization.weights,
+                block_variances=quantization.variances,
+                correction=correction,
+                kernel_error=error,
+                perturbation=shifts[0],
+                normalized_perturbation=shifts[1],
+            )
+            return _with_training_rows(factor, sample, threads) if keep_rows else factor
+
+    def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
+        m = min(self._limit(), n_rows)
+        few = min(n_rows, max(SWEEP_ROWS, 20 * m))
+        tile = min(n_rows, TILE) * (8 * n_features + (4 + itemsize) * m)
+        n_bytes = 3 * 8 * m * n_features + 5 * 8 * m**2 + 16 * n_rows + tile
+        return n_bytes + few * n_features * itemsize
+
+    def check(self, kernel: Kernel) -> None:
+        """Refuse parameters and kernels that no data could make right."""
+        radius, rank = self.radius, self.rank
+        if radius is not None and not (np.isreal(radius) and 0 < radius < np.inf):
+            raise ValueError(f"radius={radius!r} must be a positive number, or None")
+        whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
+        if rank is not None and not (whole and rank >= 1):
+            raise ValueError(f"rank={rank!r} must be a whole number of 1 or more, or None")
+        if self.refine not in (None, "kmeans", "gradient"):
+            raise ValueError(
+                f"refine={self.refine!r} is unknown; choose 'kmeans', 'gradient', None"
+            )
+        if self.refine == "gradient" and not isinstance(kernel, RBF):
+            raise ValueError(
+                f"refine='gradient' has a gradient for RBF only, not for {kernel!r}; use 'kmeans'"
+            )
+        if not all(simple.stationary for simple in kernel.parts()):
+            raise ValueError(
+                f"a quantised kernel replaces rows by the mean of near rows, which {kernel!r} need "
+                "not be like; use RBF or Laplacian, or approximation='cholesky' or 'nystrom'"
+            )
+
+    def _limit(self) -> int:
+        if self.rank is not None:
+            return int(self.rank)
+        return DEFAULT_RANK if self.radius is None else MOST_BLOCKS
+
+    def _blocks(
+        self, X: FloatArray, weights: FloatArray, *, rng: np.random.Generator, threads: int
+    ) -> tuple[IdArray, Quantization]:
+        """The block of each row, and the blocks: none is empty."""
+        if self.radius is not None:
+            ids, labels = sequential_sample(X, self.radius, limit=self._limit())
+            m = len(ids)
+        else:
+            m = min(self._limit(), len(X))
+            ids = np.sort(rng.choice(len(X), m, replace=False)) if m < len(X) else np.arange(m)
+            labels = np.arange(m) if m == len(X) else _nearest(X, _float64(X[ids]), threads)
+        found = quantize(X, labels, m, weights)
+        if self.refine is not None and m < len(X):
+            found = _sweeps(X, weights, found, rng=rng, threads=threads)
+            labels = _nearest(X, found.representatives, threads)
+            found = quantize(X, labels, len(found), weights)
+        return _without_empty(labels, found)
+
+    def _descend(
+        self,
+        kernel: Kernel,
+        X: FloatArray,
+        weights: FloatArray,
+        labels: IdArray,
+        blocks: Quantization,
+    ) -> Quantization:
+        spread = float(np.sqrt(np.average(blocks.variances.sum(axis=1), weights=blocks.weights)))
+        radius = self.radius / 2 if self.radius is not None else spread
+        B = fine_block_sums(kernel, X, weights, labels, len(blocks), radius)
+        scale = block_scale(blocks, kernel, correction=self.variance_correction)
+        moved = move_representatives(kernel, blocks, B, scale)
+        return Quantization(moved, blocks.weights, blocks.variances)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizedFactor(PivotFactor):
+    """F = k(X, representatives) @ mix, and the blocks it comes from."""
+
+    block_weights: FloatArray  # (m,) n
+    block_variances: FloatArray  # (m, d)
+    correction: bool
+    kernel_error: float  # ‖W - W̄‖ / ‖W‖ (Frobenius), on 200 rows
+    perturbation: float  # ‖W - W̄‖₂, estimated from the same rows
+    normalized_perturbation: float  # of D^-½ W D^-½
+
+    @property
+    def quantization(self) -> Quantization:
+        return Quantization(self.pivots, self.block_weights, self.block_variances)
+
+    def block_rows(self) -> FloatArray:
+        """F of the blocks, n^-½ U Λ^½, from mix = g √n U Λ^-½: F Fᵀ = β."""
+        scale = block_scale(self.quantization, self.kernel, correction=self.correction)
+        thin = self.mix / (scale * np.sqrt(self.block_weights))[:, None]  # U Λ^-½
+        values = 1.0 / np.einsum("ij,ij->j", thin, thin)
+        rows: FloatArray = thin * values / np.sqrt(self.block_weights)[:, None]
+        return rows
+
+    def blocks(self) -> Sample:
+        """The representatives as a sample of weighted rows."""
+        return Sample(self.pivots, self.block_weights, self.pivot_ids, self.format)
+
+
+def block_scale(quantization: Quantization, kernel: Kernel, *, correction: bool) -> FloatArray:
+    """g_i with β_ij = k(t_i, t_j) g_i g_j; 1 where the correction is off or not valid."""
+    if isinstance(kernel, Scaled):
+        return block_scale(quantization, kernel.kernel, correction=correction)
+    if isinstance(kernel, Product):
+        parts = [block_scale(quantization, k, correction=correction) for k in kernel.kernels]
+        return np.prod(parts, axis=0)
+    if not correction or not isinstance(kernel, RBF):
+        return np.ones(len(quantization))
+    spread: FloatArray = kernel.select(quantization.variances).sum(axis=1)
+    return np.exp(-float(kernel.gamma) * spread)
+
+
+def block_values(quantization: Quantization, kernel: Kernel, *, correction: bool) -> FloatArray:
+    """β, the value of the kernel matrix on pairs of blocks, (m, m)."""
+    scale = block_scale(quantization, kernel, correction=correction)
+    K = kernel.matrix(quantization.representatives, quantization.representatives)
+    return (K + K.T) * (0.5 * scale[:, None] * scale)
+
+
+def _mix(quantization: Quantization, kernel: Kernel, correction: bool, eps: float) -> FloatArray:
+    """g √n U Λ^-½ of √n β √n = U Λ Uᵀ, without eigenvalues of rounding size, largest first."""
+    roots = np.sqrt(quantization.weights)
+    beta = block_values(quantization, kernel, correction=correction)
+    values, U = np.linalg.eigh(roots[:, None] * beta * roots)
+    rounding = 4 * np.sqrt(len(roots)) * np.finfo(np.float64).eps
+    kept = values > max(rounding, float(eps)) * values[-1]
+    scale = block_scale(quantization, kernel, correction=correction)
+    mix = (scale * roots)[:, None] * (U[:, kept] / np.sqrt(values[kept]))
+    return np.ascontiguousarray(mix[:, ::-1])
+
+
+def _dense_rows(kernel: Kernel, X: Rows) -> FloatArray:
+    """One dense table; columns that the kernel does not look at are 0."""
+    if isinstance(X, BlockRows):
+        raise ValueError(
+            "quantised kernels need one table of columns; column blocks work with "
+            "approximation='cholesky' or 'nystrom'"
+        )
+    if sp.issparse(X):
+        if X.shape[0] * X.shape[1] > DENSE_VALUES:
+            raise ValueError(
+                f"quantised kernels need dense rows, and {X.shape[0]:,} × {X.shape[1]:,} sparse "
+                "values are too many to make dense; reduce the columns (TruncatedSVD), or use "
+                "approximation='cholesky' or 'nystrom'"
+            )
+        X = X.toarray()
+    seen = np.zeros(X.shape[1], bool)
+    for simple in kernel.parts():
+        seen[column_index(simple.columns, len(seen))] = True
+    return X if seen.all() else np.where(seen, X, X.dtype.type(0))
+
+
+def _float64(X: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _nearest(X: FloatArray, T: FloatArray, threads: int) -> IdArray:
+    """The nearest representative of each row, ties by the first."""
+    search = make_search(T, _float64(X), 1) if X.shape[1] <= 3 else Search(T)
+    tiles = in_order(
+        lambda span: search.nearest(_float64(X[slice(*span)]), 1)[0][:, 0], spans(len(X)), threads
+    )
+    return np.concatenate(list(tiles))
+
+
+def _sweeps(
+    X: FloatArray,
+    weights: FloatArray,
+    found: Quantization,
+    *,
+    rng: np.random.Generator,
+    threads: int,
+) -> Quantization:
+    """Lloyd's sweeps on as many rows as are needed; empty blocks go."""
+    size = max(SWEEP_ROWS, 20 * len(found))
+    if len(X) > size:
+        few = np.sort(rng.choice(len(X), size, replace=False))
+        X, weights = X[few], weights[few]
+    for _ in range(SWEEPS - 1):
+        labels = _nearest(X, found.representatives, threads)
+        moved = quantize(X, labels, len(found), weights)
+        empty = moved.weights == 0  # of these rows: others may still be near
+        means = np.where(empty[:, None], found.representatives, moved.representatives)
+        found = Quantization(means, moved.weights, moved.variances)
+    return found
+
+
+def _without_empty(labels: IdArray, found: Quantization) -> tuple[IdArray, Quantization]:
+    held = found.weights > 0
+    if held.all():
+        return labels, found
+    place = np.cumsum(held) - 1
+    kept = (found.representatives[held], found.weights[held], found.variances[held])
+    return place[labels], Quantization(*kept)
+
+
+def _block_errors(
+    quantization: Quantization,
+    kernel: Kernel,
+    X: FloatArray,
+    sample: Sample,
+    labels: IdArray,
+    correction: bool,
+) -> tuple[float, tuple[float, float]]:
+    """‖W - W̄‖/‖W‖, and ‖W - W̄‖₂ raw and normalised, told by up to 200 rows evenly spaced.
+
+    The diagonal is left out: it counts once in the whole, and would count n/200 times here.
+    """
+    few = np.unique(np.linspace(0, len(X) - 1, min(len(X), ERROR_ROWS)).astype(np.intp))
+    beta = block_values(quantization, kernel, correction=correction)
+    degrees = (beta @ quantization.weights)[labels[few]]
+    rows, w = _float64(X[few]), np.sqrt(sample.weights[few])
+    W = w[:, None] * kernel.matrix(rows, rows) * w
+    E = W - w[:, None] * beta[np.ix_(labels[few], labels[few])] * w
+    np.fill_diagonal(E, 0.0)
+    share = float(sample.weights.sum() / (w @ w))
+    normal = E / np.sqrt(np.outer(degrees, degrees))
+    shifts = [share * float(np.abs(np.linalg.eigvalsh(A)).max()) for A in (E, normal)]
+    return float(np.linalg.norm(E) / np.linalg.norm(W)), (shifts[0], shifts[1])
+
+
+def _with_training_rows(factor: QuantizedFactor, sample: Sample, threads: int) -> QuantizedFactor:
+    """F of the rows it was fitted on, and what it leaves of their trace."""
+    from dataclasses import replace
+
+    X, weights = sample.rows, sample.weights
+    features, mix = factor.features(X.dtype), factor.mix.astype(X.dtype)
+    F = np.empty((len(sample), factor.rank), X.dtype)
+
+    def fill(span: tuple[int, int]) -> None:
+        np.matmul(features(part(X, *span)), mix, out=F[slice(*span)])
+
+    for _ in in_order(fill, spans(len(F)), threads):
+        pass
+    diagonal = cast(factor.kernel.diagonal(X), np.float64)
+    left = np.abs(diagonal - np.einsum("ij,ij->i", F, F, dtype=np.float64))
+    error = float(weights @ left / max(weights @ diagonal, np.finfo(float).tiny))
+    return replace(factor, training_rows=F, trace_error=error)
