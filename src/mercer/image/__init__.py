@@ -5,6 +5,7 @@ from __future__ import annotations
 from mercer.image.files import read_image, write_image, write_labels_image
 from mercer.image.overlays import draw_overlay
 from mercer.image.regions import connected_regions, merge_small_regions
+from mercer.image.samples import landscape
 from mercer.image.segmentation import segment, segment_batch
 from mercer.image.segmenter import Segmenter
 
@@ -12,6 +13,7 @@ __all__ = [
     "Segmenter",
     "connected_regions",
     "draw_overlay",
+    "landscape",
     "merge_small_regions",
     "read_image",
     "segment",

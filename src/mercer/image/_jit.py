@@ -1,4 +1,4 @@
-"""Loops over pixels: sequential sampling, nearest representatives, windows, dithering."""
+"""Loops over pixels: nearest representatives, windows, colours."""
 
 from __future__ import annotations
 
@@ -17,50 +17,6 @@ def squared_distance(F, i, C, j):
 
 
 @jit
-def sample_pixels(F, inside, width, squared_radius, centers, owner):
-    """Sequential sampling in scan order; returns (centres, distances, pixel where it ended).
-
-    A pixel becomes a centre exactly if no centre so far is within the radius, so the centres do
-    not depend on which of those within it is found first: the left and the upper neighbour's
-    are tried before the others, and nearly always one of them will do.
-
-    F: (n, d); inside: (n,) bool; centers: OUT (most, d) float64; owner: OUT (n,) int32, -1 outside
-    """
-    m = 0
-    n_distances = 0
-    for i in range(F.shape[0]):
-        owner[i] = -1
-        if not inside[i]:
-            continue
-        left = owner[i - 1] if i % width > 0 else -1
-        upper = owner[i - width] if i >= width else -1
-        if left >= 0:
-            n_distances += 1
-            if squared_distance(F, i, centers, left) <= squared_radius:
-                owner[i] = left
-                continue
-        if upper >= 0 and upper != left:
-            n_distances += 1
-            if squared_distance(F, i, centers, upper) <= squared_radius:
-                owner[i] = upper
-                continue
-        for back in range(m):  # late centres are near in scan order
-            j = m - 1 - back
-            n_distances += 1
-            if squared_distance(F, i, centers, j) <= squared_radius:
-                owner[i] = j
-                break
-        if owner[i] < 0:
-            if m == centers.shape[0]:
-                return m, n_distances, i
-            for a in range(F.shape[1]):
-                centers[m, a] = F[i, a]
-            owner[i] = m
-            m += 1
-    return m, n_distances, F.shape[0]
-
-
-@jit
 def nearest_centers(F, inside, width, centers, order, apart, owner):
     """The nearest centre of each pixel, exactly, by a walk that begins at a neighbour's centre.
 
@@ -71,7 +27,6 @@ def nearest_centers(F, inside, width, centers, order, apart, owner):
     centers: (m, d); order: (m, m) of each centre, all by distance; apart: (m, m) a quarter of
     those distances squared; owner: OUT (n,) int32, -1 outside
     """
-    n_distances = 0
     for i in range(F.shape[0]):
         owner[i] = -1
         if not inside[i]:
@@ -82,17 +37,14 @@ def nearest_centers(F, inside, width, centers, order, apart, owner):
         elif i >= width and owner[i - width] >= 0:
             best = owner[i - width]
         least = squared_distance(F, i, centers, best)
-        n_distances += 1
         place = 1
         while place < centers.shape[0] and apart[best, place] <= least:
             j = order[best, place]
             place += 1
             s = squared_distance(F, i, centers, j)
-            n_distances += 1
             if s < least or (s == least and j < best):
                 best, least, place = j, s, 1
         owner[i] = best
-    return n_distances
 
 
 @jit
@@ -106,13 +58,6 @@ def add_pixels(F, owner, sums, squares, counts):  # the last three: INOUT (m, d)
                 x = np.float64(F[i, a])
                 sums[j, a] += x
                 squares[j, a] += x * x
-
-
-@jit
-def paint(owner, labels_of, outside, out):  # out: OUT (n,)
-    """Each pixel gets the label of its representative."""
-    for i in range(owner.shape[0]):
-        out[i] = labels_of[owner[i]] if owner[i] >= 0 else outside
 
 
 @jit

@@ -38,9 +38,7 @@ class QuantizedModel:
     def n_segments(self) -> int:
         return len(self.weights)
 
-    def labels(
-        self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int
-    ) -> IdArray:
+    def labels(self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int) -> IdArray:
         return self.paint(self.centers.owners(F, inside, width, threads))
 
     def paint(self, owner: NDArray[np.int32]) -> IdArray:
@@ -60,9 +58,7 @@ class EstimatorModel:
     def n_segments(self) -> int:
         return len(self.weights)
 
-    def labels(
-        self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int
-    ) -> IdArray:
+    def labels(self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int) -> IdArray:
         if inside.all():
             found: IdArray = self.estimator.predict(F)
             return found

@@ -63,7 +63,9 @@ def segment_batch(
     """
     if segmenter is not None and (options or n_segments != "auto"):
         raise ValueError("a fitted segmenter has its own n_segments and options; pass no others")
-    pairs = ((image, None) for image in images) if masks is None else zip(images, masks, strict=True)
+    pairs = (
+        ((image, None) for image in images) if masks is None else zip(images, masks, strict=True)
+    )
 
     def work(pair: tuple[Any, Any]) -> IdArray:
         image, mask = pair

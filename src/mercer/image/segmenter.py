@@ -66,7 +66,7 @@ class Segmenter(BaseEstimator):
 
     Examples
     --------
-    >>> from mercer.datasets import landscape
+    >>> from mercer.image import landscape
     >>> from mercer.image import Segmenter
     >>> image, truth = landscape(80, 120, random_state=0)
     >>> segmenter = Segmenter(4, random_state=0).fit(image)
@@ -267,7 +267,7 @@ class Segmenter(BaseEstimator):
         """The clusterer of rows behind the method."""
         from mercer.cluster import KernelSpectralClustering, SpectralClustering
 
-        shared = {
+        shared: dict[str, Any] = {
             "max_memory": self.max_memory,
             "n_jobs": self.n_jobs,
             "random_state": self.random_state,
@@ -276,8 +276,9 @@ class Segmenter(BaseEstimator):
             return SpectralClustering(
                 self.n_segments, gamma=self.gamma, n_init=self.n_init, **shared
             )
-        kernel = Chi2 if self._is_histogram() else RBF
-        return KernelSpectralClustering(self.n_segments, kernel=kernel(self.gamma), **shared)
+        gamma: Any = self.gamma
+        kernel = Chi2(gamma) if self._is_histogram() else RBF(gamma)
+        return KernelSpectralClustering(self.n_segments, kernel=kernel, **shared)
 
     def _is_histogram(self) -> bool:
         name = self._feature_name()
@@ -287,9 +288,7 @@ class Segmenter(BaseEstimator):
         """Specks merged, regions told apart if asked, numbers from `start_label`."""
         picture = labels.reshape(pixels.shape)
         least = round(SPECK * pixels.n_inside) if self.min_size == "auto" else int(self.min_size)
-        picture = merge_small_regions(
-            picture, least, outside=-1, connectivity=self.connectivity
-        )
+        picture = merge_small_regions(picture, least, outside=-1, connectivity=self.connectivity)
         if self.connected:
             picture = connected_regions(picture, outside=-1, connectivity=self.connectivity)
         picture += self.start_label

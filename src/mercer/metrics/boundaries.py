@@ -84,9 +84,9 @@ def boundary_score(
     for drawn in theirs:
         right, found = match(ours, drawn, reach)
         is_right |= right
-        n_found += np.count_nonzero(found)
+        n_found += int(np.count_nonzero(found))
         n_drawn += len(found)
-    precision = float(is_right.mean()) if len(is_right) else float(n_drawn == 0)
+    precision = float(np.mean(is_right)) if len(is_right) else float(n_drawn == 0)
     recall = n_found / n_drawn if n_drawn else float(len(is_right) == 0)
     return BoundaryScore(precision, recall)
 
