@@ -15,6 +15,7 @@ __all__ = ["BoolImage", "ColorRange", "Pixels", "as_pixels"]
 BoolImage = NDArray[np.bool_]
 
 RGB = 3
+MANY_CHANNELS = 16  # with an axis of up to four beside them: that one was meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +128,13 @@ def _channels_last(values: NDArray[Any], channel_axis: int | None) -> NDArray[An
     if not -3 <= channel_axis < 3:
         raise ValueError(f"channel_axis={channel_axis} is no axis of shape {values.shape}")
     moved = np.moveaxis(values, channel_axis, -1)
-    if moved.shape[2] > RGB + 1 and moved.shape[2] > min(moved.shape[:2]) and _has_short(values):
+    if moved.shape[2] >= MANY_CHANNELS and min(moved.shape[:2]) <= RGB + 1:
         likely = int(np.argmin(values.shape))
         raise ValueError(
             f"channel_axis={channel_axis} makes {moved.shape[2]} channels of an image of shape "
             f"{values.shape}; did you mean channel_axis={likely}?"
         )
     return moved
-
-
-def _has_short(values: NDArray[Any]) -> bool:
-    """Whether another axis is as short as the channels of a colour image."""
-    return min(values.shape) <= RGB + 1
 
 
 def _checked_mask(mask: Any, shape: tuple[int, ...]) -> BoolImage:

@@ -190,7 +190,7 @@ class Segmenter(BaseEstimator):
             raise ValueError(
                 f"n_segments={self.n_segments} exceeds the {n:,} pixels of the image; lower it"
             )
-        n_features = self.n_colors if self._feature_name() == "histogram" else pixels.n_channels + 2
+        n_features = self.n_colors if self._is_histogram() else pixels.n_channels + 2
         height, width = pixels.shape
         Budget.of(self.max_memory).demand(
             height * width * (PIXEL_BYTES + 4 * n_features),
