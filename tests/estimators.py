@@ -29,6 +29,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "KernelSpectralClustering": lambda n_clusters=3, **params: KernelSpectralClustering(
         n_clusters, **{"random_state": 0, **params}
     ),
+    "SpectralClustering-quantized": lambda n_clusters=3, **params: SpectralClustering(
+        n_clusters, **{"approximation": "quantized", "random_state": 0, **params}
+    ),
 }
 
 

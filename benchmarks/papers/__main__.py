@@ -1,11 +1,11 @@
-"""`python -m benchmarks.papers NAME [--data DIR] [--quick] [--jobs N]`."""
+"""`python -m benchmarks.papers NAME [--data DIR] [--quick] [--jobs N] [--part P]`."""
 
 from __future__ import annotations
 
 import argparse
 from importlib import import_module
 
-NAMES = ("001",)
+NAMES = ("001", "002")
 
 
 def main() -> None:
@@ -14,9 +14,11 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the benchmark data (default: MERCER_DATA)")
     parser.add_argument("--quick", action="store_true", help="few rows and runs: does it work?")
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--part", help="only this part, where a paper has several")
     arguments = parser.parse_args()
+    part = {"part": arguments.part} if arguments.part else {}
     paper = import_module(f"benchmarks.papers.paper_{arguments.name}")
-    paper.run(arguments.data, quick=arguments.quick, jobs=arguments.jobs)
+    paper.run(arguments.data, quick=arguments.quick, jobs=arguments.jobs, **part)
 
 
 if __name__ == "__main__":

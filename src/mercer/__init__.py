@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.cluster import KernelKMeans, KernelSpectralClustering, SpectralClustering
     from mercer.data import as_source
-    from mercer.decomposition import KernelFeatures
+    from mercer.decomposition import KernelFeatures, KernelPCA
     from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
-    from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomFourier
+    from mercer.factors import Exact, IncompleteCholesky, Nystrom, Quantized, RandomFourier
     from mercer.io import load, save
     from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
 
@@ -29,6 +29,7 @@ __all__ = [
     "IncompleteCholesky",
     "KernelFeatures",
     "KernelKMeans",
+    "KernelPCA",
     "KernelSpectralClustering",
     "Laplacian",
     "MercerWarning",
@@ -36,6 +37,7 @@ __all__ = [
     "ModelFileError",
     "Nystrom",
     "Polynomial",
+    "Quantized",
     "RandomFourier",
     "SpectralClustering",
     "as_source",
@@ -46,9 +48,9 @@ __all__ = [
 _HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
     "mercer.cluster": ("KernelKMeans", "KernelSpectralClustering", "SpectralClustering"),
     "mercer.data": ("as_source",),
-    "mercer.decomposition": ("KernelFeatures",),
+    "mercer.decomposition": ("KernelFeatures", "KernelPCA"),
     "mercer.exceptions": ("BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"),
-    "mercer.factors": ("Exact", "IncompleteCholesky", "Nystrom", "RandomFourier"),
+    "mercer.factors": ("Exact", "IncompleteCholesky", "Nystrom", "Quantized", "RandomFourier"),
     "mercer.io": ("load", "save"),
     "mercer.kernels": (
         *("RBF", "Chi2", "Cosine", "HistogramIntersection", "Laplacian", "Polynomial"),

@@ -21,11 +21,13 @@ from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.choice import as_approximation
 from mercer.factors.landmarks import Landmarks
+from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.kernels.choice import as_kernel
 from mercer.partitions.cones import find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder
+from mercer.selection.angles import block_notes
 from mercer.selection.gaps import CLEAR, gap_warnings, ranked_gaps, strength
 
 __all__ = ["SpectralClustering"]
@@ -55,7 +57,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     kernel : None is the approximation's own (landmarks: a Gaussian that scales itself, else RBF);
         or a name, an object, a function; "precomputed" for an affinity matrix.
     gamma : bandwidth of a kernel given by name.
-    approximation : "landmarks", "cholesky", "nystrom", "fourier", "exact", or an object.
+    approximation : "landmarks", "quantized", "cholesky", "nystrom", "fourier", "exact", or an
+        object such as ``Quantized(radius=0.5)``.
     rank : landmarks, pivots or features; "auto" lets the approximation decide.
     ensemble : number of base partitions (landmarks only); None for a single one.
     assign_labels : "kmeans" or "cluster_qr" on the eigenvectors.
@@ -162,6 +165,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 labels_by, n_iter = self._partition(factor, found, problem, k, record, rng=rng)
             with record.stage("labels"):
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
+        if isinstance(factor, QuantizedFactor):
+            block_notes(factor, found.values, k, record)
         if k > 1:
             gap_warnings(found.values, found.residuals, k, record)
         if found.n_clamped:
@@ -206,7 +211,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
             )
         kernel = as_kernel("rbf" if self.kernel is None else self.kernel, self.gamma)
-        if isinstance(approximation, Landmarks):
+        if isinstance(approximation, Landmarks | Quantized):
             approximation.check(kernel)
         return approximation, kernel
 
@@ -236,6 +241,14 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         rank = getattr(approximation, "rank", "auto")
         if isinstance(rank, Integral) and rank < most and self.n_clusters != "auto":
             raise ValueError(f"rank={rank} cannot tell n_clusters={most} apart; raise rank")
+        if isinstance(approximation, Quantized):
+            blocks = fit_factor(approximation, problem, rng=rng, threads=threads, keep_rows=False)
+            if len(blocks.block_weights) < most and self.n_clusters != "auto":
+                raise ValueError(
+                    f"radius={approximation.radius} leaves {len(blocks.block_weights)} "
+                    f"representatives, which cannot tell n_clusters={most} apart; lower radius"
+                )
+            return blocks
         if not isinstance(approximation, Landmarks):
             return fit_factor(approximation, problem, rng=rng, threads=threads)
         if self._is_self_scaled(approximation):

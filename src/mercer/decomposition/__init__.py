@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from mercer.decomposition.kernel_features import KernelFeatures
+from mercer.decomposition.kernel_pca import KernelPCA
 
-__all__ = ["KernelFeatures"]
+__all__ = ["KernelFeatures", "KernelPCA"]

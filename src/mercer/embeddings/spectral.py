@@ -18,6 +18,7 @@ from mercer.data.sample import Sample
 from mercer.data.source import spans
 from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
 from mercer.factors.landmarks import LandmarkGraph
+from mercer.factors.quantized import QuantizedFactor
 
 __all__ = ["SpectralMap", "factor_map", "landmark_map", "spectral_map", "unit_rows"]
 
@@ -45,6 +46,8 @@ def spectral_map(
     """m leading coordinates, for the kind of factor: the one place that knows which."""
     if isinstance(factor, LandmarkGraph):
         return landmark_map(factor, sample, m, solver=solver, rng=rng)
+    if isinstance(factor, QuantizedFactor):  # constant on blocks: their eigenproblem is the rows'
+        return factor_map(factor.block_rows(), factor.blocks(), m, solver=solver, rng=rng)
     return factor_map(factor.training_rows, sample, m, solver=solver, rng=rng)
 
 

@@ -7,6 +7,7 @@ from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.nystrom import Nystrom
+from mercer.factors.quantized import Quantized, QuantizedFactor
 
 __all__ = [
     "Approximation",
@@ -16,5 +17,7 @@ __all__ = [
     "IncompleteCholesky",
     "Nystrom",
     "PivotFactor",
+    "Quantized",
+    "QuantizedFactor",
     "RandomFourier",
 ]

@@ -12,6 +12,7 @@ from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import RandomFourier
 from mercer.factors.nystrom import Nystrom
+from mercer.factors.quantized import Quantized
 
 __all__ = ["NAMES", "as_approximation"]
 
@@ -20,6 +21,7 @@ NAMES: dict[str, Callable[..., Any]] = {
     "exact": Exact,
     "fourier": RandomFourier,
     "nystrom": Nystrom,
+    "quantized": Quantized,
 }
 
 

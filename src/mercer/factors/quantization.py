@@ -179,7 +179,7 @@ def voxel_sample(
     n, d = X.shape
     side = 2.0 * float(radius) / np.sqrt(d)
     w = np.empty(0) if weights is None else np.ascontiguousarray(weights, np.float64)
-    labels, room = np.empty(n, np.intp), min(max(n, 1), 4096)
+    labels, room = np.empty(n, np.intp), min(max(n, 1), 4096, limit)
     while True:
         cells = np.empty((room, d), np.int64)
         counts, sums, squares = np.zeros(room), np.zeros((room, d)), np.zeros((room, d))

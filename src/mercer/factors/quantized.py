@@ -4,7 +4,7 @@ blocks of rows (paper 002). Its eigenproblem has the size of the number of block
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,6 @@ from mercer.data.rows import BlockRows, Rows, cast, part
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, spans
 from mercer.factors.base import PivotFactor
-from mercer.factors.landmarks import Search, make_search
 from mercer.factors.quantization import (
     MOST_BLOCKS,
     Quantization,
@@ -28,13 +27,15 @@ from mercer.factors.representatives import fine_block_sums, move_representatives
 from mercer.kernels.algebra import Product, Scaled
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.exponential import RBF
+from mercer.partitions.kmeans import nearest_center, scores_of_centers, sums_by_label
 
 __all__ = ["Quantized", "QuantizedFactor", "block_scale", "block_values"]
 
 NO_ROW = -1  # the number of a representative that is no row of the source
 DEFAULT_RANK = 256
-SWEEPS = 3  # of Lloyd, by refine="kmeans"
-SWEEP_ROWS = 10_000  # so many rows (or 20 per representative) are enough for all but the last
+SWEEPS = 2  # of Lloyd, by refine="kmeans": all but the last on a part of the rows ...
+SWEEP_ROWS = 5  # ... so many per representative
+POWER_STEPS = 30
 ERROR_ROWS = 200
 DENSE_VALUES = 2**28  # sparse rows are made dense up to here
 
@@ -60,9 +61,9 @@ class Quantized(BaseEstimator):
     variance_correction : β_ij = k(t_i, t_j) g_i g_j with g = exp(-γ v), as the mean of ‖x_p-x_q‖²
         over a block is exactly ‖t_i-t_j‖² + v_i + v_j. Valid for RBF and its products and
         multiples; other kernels and sums are left as they are.
-    refine : "kmeans" moves rows to their nearest representative and these to their mean, three
-        times; "gradient" moves representatives down the error ‖W - W̄‖ (paper 002, section 4.3;
-        RBF only) after that. None leaves the blocks as they were sampled.
+    refine : "kmeans" moves rows to their nearest representative and these to their mean, twice;
+        "gradient" then moves representatives down the error ‖W - W̄‖ (paper 002, section 4.3; RBF
+        only). None leaves the blocks as they were sampled.
 
     Any stationary kernel (RBF, Laplacian, their sums and products) on one dense table; sparse rows
     are made dense if that is affordable.
@@ -129,7 +130,7 @@ class Quantized(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         m = min(self._limit(), n_rows)
-        few = min(n_rows, max(SWEEP_ROWS, 20 * m))
+        few = min(n_rows, SWEEP_ROWS * m)
         tile = min(n_rows, TILE) * (8 * n_features + (4 + itemsize) * m)
         n_bytes = 3 * 8 * m * n_features + 5 * 8 * m**2 + 16 * n_rows + tile
         return n_bytes + few * n_features * itemsize
@@ -167,16 +168,19 @@ class Quantized(BaseEstimator):
         """The block of each row, and the blocks: none is empty."""
         if self.radius is not None:
             ids, labels = sequential_sample(X, self.radius, limit=self._limit())
-            m = len(ids)
+            if self.refine is None:
+                return labels, quantize(X, labels, len(ids), weights)
+            T = quantize(X, labels, len(ids), weights).representatives
         else:
             m = min(self._limit(), len(X))
             ids = np.sort(rng.choice(len(X), m, replace=False)) if m < len(X) else np.arange(m)
-            labels = np.arange(m) if m == len(X) else _nearest(X, _float64(X[ids]), threads)
-        found = quantize(X, labels, m, weights)
-        if self.refine is not None and m < len(X):
-            found = _sweeps(X, weights, found, rng=rng, threads=threads)
-            labels = _nearest(X, found.representatives, threads)
-            found = quantize(X, labels, len(found), weights)
+            T = X[ids].astype(np.float64)
+        if len(ids) == len(X):  # each row for itself
+            return np.arange(len(X)), quantize(X, np.arange(len(X)), len(X), weights)
+        if self.refine is not None:
+            T = _swept(X, weights, T, rng=rng, threads=threads)
+        labels = _nearest(X, T, threads)
+        found = quantize(X, labels, len(T), weights)
         return _without_empty(labels, found)
 
     def _descend(
@@ -276,39 +280,34 @@ def _dense_rows(kernel: Kernel, X: Rows) -> FloatArray:
     return X if seen.all() else np.where(seen, X, X.dtype.type(0))
 
 
-def _float64(X: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(X, dtype=np.float64)
-
-
 def _nearest(X: FloatArray, T: FloatArray, threads: int) -> IdArray:
-    """The nearest representative of each row, ties by the first."""
-    search = make_search(T, _float64(X), 1) if X.shape[1] <= 3 else Search(T)
-    tiles = in_order(
-        lambda span: search.nearest(_float64(X[slice(*span)]), 1)[0][:, 0], spans(len(X)), threads
-    )
-    return np.concatenate(list(tiles))
+    """The nearest representative of each row; tile by tile, so the same for any threads."""
+    A, b = (array.astype(X.dtype) for array in scores_of_centers(T))
+
+    def assign(span: tuple[int, int]) -> IdArray:
+        return nearest_center(X[slice(*span)] @ A + b)[0]
+
+    return np.concatenate(list(in_order(assign, spans(len(X)), threads)))
 
 
-def _sweeps(
+def _swept(
     X: FloatArray,
     weights: FloatArray,
-    found: Quantization,
+    T: FloatArray,
     *,
     rng: np.random.Generator,
     threads: int,
-) -> Quantization:
-    """Lloyd's sweeps on as many rows as are needed; empty blocks go."""
-    size = max(SWEEP_ROWS, 20 * len(found))
+) -> FloatArray:
+    """Representatives after all but the last of Lloyd's sweeps, on as many rows as it takes."""
+    size = SWEEP_ROWS * len(T)
     if len(X) > size:
         few = np.sort(rng.choice(len(X), size, replace=False))
         X, weights = X[few], weights[few]
     for _ in range(SWEEPS - 1):
-        labels = _nearest(X, found.representatives, threads)
-        moved = quantize(X, labels, len(found), weights)
-        empty = moved.weights == 0  # of these rows: others may still be near
-        means = np.where(empty[:, None], found.representatives, moved.representatives)
-        found = Quantization(means, moved.weights, moved.variances)
-    return found
+        sums, counts = sums_by_label(X, _nearest(X, T, threads), weights, len(T))
+        is_held = counts[:, None] > 0  # by these rows: others may still be near
+        T = np.where(is_held, sums / np.where(is_held, counts[:, None], 1.0), T)
+    return T
 
 
 def _without_empty(labels: IdArray, found: Quantization) -> tuple[IdArray, Quantization]:
@@ -335,20 +334,31 @@ def _block_errors(
     few = np.unique(np.linspace(0, len(X) - 1, min(len(X), ERROR_ROWS)).astype(np.intp))
     beta = block_values(quantization, kernel, correction=correction)
     degrees = (beta @ quantization.weights)[labels[few]]
-    rows, w = _float64(X[few]), np.sqrt(sample.weights[few])
+    rows, w = X[few].astype(np.float64), np.sqrt(sample.weights[few])
     W = w[:, None] * kernel.matrix(rows, rows) * w
     E = W - w[:, None] * beta[np.ix_(labels[few], labels[few])] * w
     np.fill_diagonal(E, 0.0)
     share = float(sample.weights.sum() / (w @ w))
     normal = E / np.sqrt(np.outer(degrees, degrees))
-    shifts = [share * float(np.abs(np.linalg.eigvalsh(A)).max()) for A in (E, normal)]
+    shifts = [share * _spectral_norm(A) for A in (E, normal)]
     return float(np.linalg.norm(E) / np.linalg.norm(W)), (shifts[0], shifts[1])
+
+
+def _spectral_norm(A: FloatArray) -> float:
+    """‖A‖₂ of a symmetric matrix by the power method: an estimate from below."""
+    v = np.cos(np.arange(1.0, len(A) + 1))  # in no special direction, and always the same
+    length = 0.0
+    for _ in range(POWER_STEPS):
+        v = v / np.linalg.norm(v)
+        v = A @ v
+        length = float(np.linalg.norm(v))
+        if length == 0.0:
+            break
+    return length
 
 
 def _with_training_rows(factor: QuantizedFactor, sample: Sample, threads: int) -> QuantizedFactor:
     """F of the rows it was fitted on, and what it leaves of their trace."""
-    from dataclasses import replace
-
     X, weights = sample.rows, sample.weights
     features, mix = factor.features(X.dtype), factor.mix.astype(X.dtype)
     F = np.empty((len(sample), factor.rank), X.dtype)

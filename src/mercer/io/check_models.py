@@ -15,6 +15,7 @@ from mercer.data.format import RowFormat
 from mercer.data.rows import BlockRows
 from mercer.factors.base import PivotFactor
 from mercer.factors.fourier import FourierFactor
+from mercer.factors.quantized import QuantizedFactor
 from mercer.io.check_rows import (
     check_columns,
     check_format_fits,
@@ -166,5 +167,6 @@ def _n_selected(columns: Any, n_features: int) -> int:
 # How a model with each kind of factor is checked. A new factor is a new line.
 FACTORS: dict[type[Any], Callable[[Any], None]] = {
     PivotFactor: _check_pivot_model,
+    QuantizedFactor: _check_pivot_model,
     FourierFactor: _check_fourier_model,
 }

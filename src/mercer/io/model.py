@@ -25,9 +25,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._memory import Budget, free_memory
+from mercer.decomposition.preimage import PreImage
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import check_writable
 from mercer.io.check_models import FACTORS, check_factor_model, check_kernel_kmeans
+from mercer.io.check_pca import check_kernel_pca
 from mercer.io.check_spectral import FACTORS_AND_GRAPHS, check_spectral_clustering
 from mercer.io.damage import damaged, demand, reason
 from mercer.io.trees import Json, Packer, Unpacker
@@ -60,6 +62,17 @@ ESTIMATORS: dict[str, Saved] = {
             "cluster_weights_": np.ndarray,
             "inertia_": float,
             "n_iter_": int,
+        },
+    ),
+    "KernelPCA": Saved(
+        "mercer.decomposition",
+        check_kernel_pca,
+        {
+            "components_": np.ndarray,
+            "offset_": np.ndarray,
+            "eigenvalues_": np.ndarray,
+            "explained_variance_ratio_": np.ndarray,
+            "preimage_": (PreImage, type(None)),
         },
     ),
     "SpectralClustering": Saved(

@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
 from mercer.data.rows import BlockRows
+from mercer.decomposition.preimage import PreImage
 from mercer.factors.base import PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
 from mercer.factors.nystrom import Nystrom
+from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.io.check_models import check_fourier_factor, check_pivot_factor
+from mercer.io.check_pca import check_preimage, check_quantized_factor
 from mercer.io.check_rows import check_block_rows, check_combination, check_row_format
 from mercer.io.check_spectral import check_bases, check_consensus, check_landmark_graph
 from mercer.io.damage import damaged, demand, reason
@@ -61,6 +64,7 @@ OBJECTS: dict[str, type[Any]] = {
         Nystrom,
         RandomFourier,
         Landmarks,
+        Quantized,
     )
 }
 
@@ -69,6 +73,8 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "BlockRows": (BlockRows, check_block_rows),
     "RowFormat": (RowFormat, check_row_format),
     "PivotFactor": (PivotFactor, check_pivot_factor),
+    "QuantizedFactor": (QuantizedFactor, check_quantized_factor),
+    "PreImage": (PreImage, check_preimage),
     "FourierFactor": (FourierFactor, check_fourier_factor),
     "LandmarkGraph": (LandmarkGraph, check_landmark_graph),
     "SearchPlan": (SearchPlan, check_search_plan),
