@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("001", "002")
+NAMES = ("001", "002", "004-images")
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--part", help="only this part, where a paper has several")
     arguments = parser.parse_args()
     part = {"part": arguments.part} if arguments.part else {}
-    paper = import_module(f"benchmarks.papers.paper_{arguments.name}")
+    paper = import_module("benchmarks.papers.paper_" + arguments.name.replace("-", "_"))
     paper.run(arguments.data, quick=arguments.quick, jobs=arguments.jobs, **part)
 
 
