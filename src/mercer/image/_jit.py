@@ -27,21 +27,24 @@ def nearest_centers(F, inside, width, centers, order, apart, owner):
     centers: (m, d); order: (m, m) of each centre, all by distance; apart: (m, m) a quarter of
     those distances squared; owner: OUT (n,) int32, -1 outside
     """
+    x = np.empty((1, F.shape[1]))
     for i in range(F.shape[0]):
         owner[i] = -1
         if not inside[i]:
             continue
+        for a in range(F.shape[1]):
+            x[0, a] = F[i, a]
         best = 0
         if i % width > 0 and owner[i - 1] >= 0:
             best = owner[i - 1]
         elif i >= width and owner[i - width] >= 0:
             best = owner[i - width]
-        least = squared_distance(F, i, centers, best)
+        least = squared_distance(x, 0, centers, best)
         place = 1
         while place < centers.shape[0] and apart[best, place] <= least:
             j = order[best, place]
             place += 1
-            s = squared_distance(F, i, centers, j)
+            s = squared_distance(x, 0, centers, j)
             if s < least or (s == least and j < best):
                 best, least, place = j, s, 1
         owner[i] = best
