@@ -61,7 +61,7 @@ def run(data: str | None) -> None:
         rows[name] = _measure(make, train, test, scores)
         print(name, rows[name]["fit_transform"]["best"], flush=True)
     result = {"machine": machine(), "methods": rows, "many": measure_many(folder)}
-    result["bars"] = judge(result)
+    result["aims"] = judge(result)
     write("speed-kpca", result, _table(result))
 
 
@@ -84,17 +84,24 @@ def misfit(S: np.ndarray, Z: np.ndarray) -> float:
 
 
 def judge(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """The bars, for the quantised kernel."""
+    """What is aimed at, for the quantised kernel."""
     rows = result["methods"]
     ours, peer = rows["quantized"], rows["arpack"]
     ratios = [peer[what]["best"] / ours[what]["best"] for what in ("fit", "fit_transform")]
+    sampled = rows["quantized, radius √52, as sampled"]
+    quickest = peer["fit_transform"]["best"] / sampled["fit_transform"]["best"]
     worst = max(ours["errors"])
     peak = result["many"]["peak_bytes"]
     return [
-        {"bar": "times faster, fit", "value": ratios[0], "met": ratios[0] >= LEAST_RATIO},
-        {"bar": "times faster, fit_transform", "value": ratios[1], "met": ratios[1] >= LEAST_RATIO},
-        {"bar": "error in and out of sample", "value": worst, "met": worst <= MOST_ERROR},
-        {"bar": f"bytes for {MANY:,} rows", "value": peak, "met": peak <= MOST_BYTES},
+        {"aim": "times faster, fit", "value": ratios[0], "met": ratios[0] >= LEAST_RATIO},
+        {"aim": "times faster, fit_transform", "value": ratios[1], "met": ratios[1] >= LEAST_RATIO},
+        {"aim": "error in and out of sample", "value": worst, "met": worst <= MOST_ERROR},
+        {
+            "aim": "times faster, fit_transform, as sampled",
+            "value": quickest,
+            "met": quickest >= LEAST_RATIO and max(sampled["errors"]) <= MOST_ERROR,
+        },
+        {"aim": f"bytes for {MANY:,} rows", "value": peak, "met": peak <= MOST_BYTES},
     ]
 
 
@@ -148,11 +155,11 @@ def _table(result: dict[str, Any]) -> str:
         "The peers solve the whole problem; the quantised kernel an approximate one. Nyström and "
         "Cholesky factors see every row at O(n·rank²).",
         "",
-        "| bar | measured | met |",
+        "| aim | measured | met |",
         "|---|---|---|",
         *(
-            f"| {bar['bar']} | {bar['value']:.3g} | {'yes' if bar['met'] else '**no**'} |"
-            for bar in result["bars"]
+            f"| {aim['aim']} | {aim['value']:.3g} | {'yes' if aim['met'] else '**no**'} |"
+            for aim in result["aims"]
         ),
     ]
     return "\n".join(lines)

@@ -216,8 +216,8 @@ Approximation: TypeAlias = Annotated[
         panel=MODEL,
         metavar="NAME",
         callback=_one_of(_approximations),
-        help="landmarks (spectral only), cholesky, nystrom, fourier or exact (default landmarks; "
-        "kernel-kmeans: cholesky).",
+        help="landmarks (spectral only), quantized, cholesky, nystrom, fourier or exact "
+        "(default landmarks; kernel-kmeans: cholesky).",
     ),
 ]
 Rank: TypeAlias = Annotated[

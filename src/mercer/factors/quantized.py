@@ -34,7 +34,7 @@ __all__ = ["Quantized", "QuantizedFactor", "block_scale", "block_values"]
 NO_ROW = -1  # the number of a representative that is no row of the source
 DEFAULT_RANK = 256
 SWEEPS = 2  # of Lloyd, by refine="kmeans": all but the last on a part of the rows ...
-SWEEP_ROWS = 5  # ... so many per representative
+SWEEP_ROWS = 10  # ... so many per representative
 POWER_STEPS = 30
 ERROR_ROWS = 200
 DENSE_VALUES = 2**28  # sparse rows are made dense up to here
@@ -110,8 +110,12 @@ class Quantized(BaseEstimator):
             if self.refine == "gradient" and len(quantization) > 1:
                 quantization = self._descend(kernel, rows, sample.weights, labels, quantization)
             correction = self.variance_correction
-            mix = _mix(quantization, kernel, correction, np.finfo(sample.format.dtype).eps)
-            error, shifts = _block_errors(quantization, kernel, rows, sample, labels, correction)
+            beta = block_values(quantization, kernel, correction=correction)
+            scale = block_scale(quantization, kernel, correction=correction)
+            eps = float(np.finfo(sample.format.dtype).eps)
+            mix = _mix(beta, scale, quantization.weights, eps)
+            degrees = beta @ quantization.weights
+            error, shifts = _block_errors(beta, degrees, kernel, rows, sample.weights, labels)
             factor = QuantizedFactor(
                 kernel,
                 sample.format,
@@ -247,14 +251,12 @@ def block_values(quantization: Quantization, kernel: Kernel, *, correction: bool
     return (K + K.T) * (0.5 * scale[:, None] * scale)
 
 
-def _mix(quantization: Quantization, kernel: Kernel, correction: bool, eps: float) -> FloatArray:
+def _mix(beta: FloatArray, scale: FloatArray, n: FloatArray, eps: float) -> FloatArray:
     """g √n U Λ^-½ of √n β √n = U Λ Uᵀ, without eigenvalues of rounding size, largest first."""
-    roots = np.sqrt(quantization.weights)
-    beta = block_values(quantization, kernel, correction=correction)
+    roots = np.sqrt(n)
     values, U = np.linalg.eigh(roots[:, None] * beta * roots)
     rounding = 4 * np.sqrt(len(roots)) * np.finfo(np.float64).eps
-    kept = values > max(rounding, float(eps)) * values[-1]
-    scale = block_scale(quantization, kernel, correction=correction)
+    kept = values > max(rounding, eps) * values[-1]
     mix = (scale * roots)[:, None] * (U[:, kept] / np.sqrt(values[kept]))
     return np.ascontiguousarray(mix[:, ::-1])
 
@@ -320,26 +322,24 @@ def _without_empty(labels: IdArray, found: Quantization) -> tuple[IdArray, Quant
 
 
 def _block_errors(
-    quantization: Quantization,
+    beta: FloatArray,
+    degrees: FloatArray,
     kernel: Kernel,
     X: FloatArray,
-    sample: Sample,
+    weights: FloatArray,
     labels: IdArray,
-    correction: bool,
 ) -> tuple[float, tuple[float, float]]:
     """‖W - W̄‖/‖W‖, and ‖W - W̄‖₂ raw and normalised, told by up to 200 rows evenly spaced.
 
     The diagonal is left out: it counts once in the whole, and would count n/200 times here.
     """
     few = np.unique(np.linspace(0, len(X) - 1, min(len(X), ERROR_ROWS)).astype(np.intp))
-    beta = block_values(quantization, kernel, correction=correction)
-    degrees = (beta @ quantization.weights)[labels[few]]
-    rows, w = X[few].astype(np.float64), np.sqrt(sample.weights[few])
+    rows, w, d = X[few].astype(np.float64), np.sqrt(weights[few]), degrees[labels[few]]
     W = w[:, None] * kernel.matrix(rows, rows) * w
     E = W - w[:, None] * beta[np.ix_(labels[few], labels[few])] * w
     np.fill_diagonal(E, 0.0)
-    share = float(sample.weights.sum() / (w @ w))
-    normal = E / np.sqrt(np.outer(degrees, degrees))
+    share = float(weights.sum() / (w @ w))
+    normal = E / np.sqrt(np.outer(d, d))
     shifts = [share * _spectral_norm(A) for A in (E, normal)]
     return float(np.linalg.norm(E) / np.linalg.norm(W)), (shifts[0], shifts[1])
 
