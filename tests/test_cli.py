@@ -491,11 +491,12 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
     result = run("demo", "--rows", 2000, "--out", folder)
     assert result.exit_code == 0, result.output
     names = {"data.npy", "labels.parquet", "model.mercer", "demo.png"}
-    assert {path.name for path in folder.iterdir()} == names
+    assert {path.name for path in folder.iterdir()} == names | {"landscape.png", "segments.png"}
     assert all(f"wrote {folder / name}" in result.stdout for name in names)
     _, y = rings(2000, random_state=0)
     assert adjusted_rand(y, read_labels(folder / "labels.parquet")) > 0.99
     assert re.search(r"^Mercer, 200 new rows +(1\.000|0\.99\d)", result.stdout, re.MULTILINE)
+    assert "against the truth: ARI 1.000" in result.stdout
 
 
 def test_demo_command_gives_the_same_labels(tmp_path: Path) -> None:

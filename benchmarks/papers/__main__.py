@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("001", "002", "003", "004")
+NAMES = ("001", "002", "003", "004", "004-images")
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     parser.add_argument("--part", help="only this part, where a paper has several")
     arguments = parser.parse_args()
-    paper = import_module(f"benchmarks.papers.paper_{arguments.name}")
+    paper = import_module("benchmarks.papers.paper_" + arguments.name.replace("-", "_"))
     options = {"quick": arguments.quick, "jobs": arguments.jobs}
     if arguments.part is not None:
         options["part"] = arguments.part

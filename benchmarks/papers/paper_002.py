@@ -15,6 +15,7 @@ from benchmarks.measure import RESULTS, data_folder, machine, write
 
 PARTS = {  # a new part is a new line
     "kpca": "benchmarks.papers.paper_002_kpca",
+    "segments": "benchmarks.papers.paper_002_segments",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("cholesky", "kmeans", "memory", "features", "spectral", "shapes", "kpca")
+NAMES = ("cholesky", "kmeans", "memory", "features", "spectral", "shapes", "kpca", "image")
 
 
 def main() -> None:

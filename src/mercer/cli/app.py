@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -193,6 +193,65 @@ def tune(
             for what, path in written.items():
                 if path is not None:
                     typer.echo(f"wrote {path}  ({what})")
+
+
+@app.command()
+def segment(
+    images: options.Images,
+    n_segments: options.Segments = None,
+    method: options.SegmentMethod = None,
+    features: options.Features = None,
+    radius: options.Radius = None,
+    gamma: options.SegmentGamma = None,
+    min_size: options.MinSize = None,
+    connected: options.Connected = None,
+    seed: options.Seed = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    out: options.PictureFile = None,
+    overlay: options.Overlay = "boundaries",
+    labels: options.LabelImage = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Segment images: a picture of the segments, their labels, or both.
+
+    Of several images each is segmented by itself, and --out and --labels name folders. An image
+    that cannot be read is told at the end and the others are done: exit code 1.
+    """
+    from mercer.cli.pictures import plan_files, segment_files
+    from mercer.cli.show import show_json, show_segments
+    from mercer.image import Segmenter
+
+    parameters = {
+        "n_segments": None if n_segments is None else options.read_count(n_segments),
+        "method": method,
+        "features": features,
+        "radius": radius,
+        "gamma": gamma,
+        "min_size": min_size,
+        "connected": connected,
+        "max_memory": max_memory,
+        "n_jobs": jobs,
+        "random_state": seed,
+    }
+    given: dict[str, Any] = {name: value for name, value in parameters.items() if value is not None}
+    with readable_errors(debug=debug):
+        if out is None and labels is None:
+            raise ValueError(
+                "nothing would be written: --out FILE makes a picture, --labels FILE keeps labels"
+            )
+        segmenter = Segmenter(**given)
+        plans = plan_files(images, out, labels)
+        with progress(quiet=quiet, unit="images"):
+            outcomes = list(segment_files(plans, segmenter, overlay=overlay))
+        if json:
+            show_json({"images": [outcome.to_dict() for outcome in outcomes]}, {})
+        else:
+            show_segments(outcomes, quiet=quiet)
+    if any(outcome.error for outcome in outcomes):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -1,4 +1,5 @@
-"""`mercer demo`: a file is made, clustered, scored beside k-means, its model reloaded and drawn."""
+"""`mercer demo`: a file is made, clustered, scored beside k-means, its model reloaded and drawn;
+and a picture is drawn and segmented."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from rich.table import Table
 from mercer._types import FloatArray, IdArray
 from mercer.cli.methods import DEFAULT_METHOD, make_estimator
 from mercer.cli.picture import draw_clusterings
+from mercer.cli.pictures import plan_files, segment_files
 from mercer.cli.progress import progress
-from mercer.cli.show import show_report, show_written
+from mercer.cli.show import show_report, show_segments, show_written
 from mercer.cli.work import cluster_file
 from mercer.datasets import rings
 from mercer.exceptions import MissingExtraError
@@ -26,7 +28,8 @@ from mercer.metrics import accuracy, adjusted_rand, normalized_mutual_info
 __all__ = ["run_demo"]
 
 FILES = ("data.npy", "labels.parquet", "model.mercer", "demo.png")
-N_CLUSTERS = 3
+PICTURES = ("landscape.png", "segments.png")
+N_CLUSTERS, N_SEGMENTS = 3, 5
 
 Labels: TypeAlias = dict[str, tuple[IdArray, IdArray]]  # by whom: (true, found)
 
@@ -51,12 +54,16 @@ def run_demo(folder: Path, *, n_rows: int, seed: int) -> None:
     is_drawn = _draw(picture, X, found, landmarks=graph.search.landmarks + graph.format.shift)
     written = {"rows": data, "labels": labels, "model": model}
     show_written(written | ({"picture": picture} if is_drawn else {}))
+    _segment(folder, seed)
 
 
 def _prepare(folder: Path) -> None:
     """Make the folder, or see that nobody else keeps files in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    others = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {*FILES}
+    others = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {
+        *FILES,
+        *PICTURES,
+    }
     if others:
         raise ValueError(
             f"the folder {folder} holds other files, such as {min(others)}; choose a new one "
@@ -106,3 +113,24 @@ def _draw(path: Path, X: FloatArray, results: Labels, *, landmarks: FloatArray) 
         typer.echo(f"no picture: {error}", err=True)
         return False
     return True
+
+
+def _segment(folder: Path, seed: int) -> None:
+    """Draw a landscape and segment it, or say in one line why not."""
+    picture, segments = (folder / name for name in PICTURES)
+    from mercer.image import Segmenter, landscape, write_image
+
+    image, true = landscape(random_state=seed)
+    try:
+        write_image(picture, image)
+        files = shlex.join(map(str, (picture, "--out", segments)))
+        typer.echo(f"\n$ mercer segment -k {N_SEGMENTS} --seed {seed} {files}\n")
+        plans = plan_files([picture], segments, None)
+        segmenter = Segmenter(N_SEGMENTS, random_state=seed)
+        outcomes = list(segment_files(plans, segmenter, overlay="boundaries"))
+    except MissingExtraError as error:
+        typer.echo(f"no segmentation: {error}", err=True)
+        return
+    show_segments(outcomes, quiet=False)
+    found = segmenter.fit(image).labels_
+    typer.echo(f"against the truth: ARI {adjusted_rand(true.ravel(), found.ravel()):z.3f}")

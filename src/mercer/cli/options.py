@@ -22,28 +22,39 @@ __all__ = [
     "ClusterGrid",
     "Clusters",
     "Columns",
+    "Connected",
     "Criterion",
     "Debug",
     "Encoding",
     "Ensemble",
+    "Features",
     "Gamma",
     "GammaGrid",
+    "Images",
     "InputFile",
     "Jobs",
     "Json",
     "Kernel",
+    "LabelImage",
     "LabelsFile",
     "MaxIter",
     "MaxMemory",
     "Method",
+    "MinSize",
     "ModelFile",
     "NInit",
     "Outlier",
+    "Overlay",
+    "PictureFile",
     "PlotFile",
     "Quiet",
+    "Radius",
     "Rank",
     "RequiredLabelsFile",
     "Seed",
+    "SegmentGamma",
+    "SegmentMethod",
+    "Segments",
     "TableFile",
     "Tol",
     "TrainSize",
@@ -59,6 +70,9 @@ INPUT = "Input"
 MODEL = "Model"
 RESOURCES = "Resources"
 OUTPUT = "Output"
+SEGMENT_METHODS = ("quantized", "landmarks", "ksc")
+FEATURES = ("rgbxy", "labxy", "histogram")
+OVERLAYS = ("boundaries", "average", "labels")
 
 
 ASSIGNMENTS = ("kmeans", "cluster_qr")
@@ -465,4 +479,109 @@ TableFile: TypeAlias = Annotated[
 PlotFile: TypeAlias = Annotated[
     Path | None,
     _option("--plot", panel=OUTPUT, metavar="FILE", help="Draw the scores into this PNG file."),
+]
+Images: TypeAlias = Annotated[
+    list[Path], typer.Argument(metavar="IMAGE...", help="Images: png, jpg, tif and others.")
+]
+Segments: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--n-segments",
+        "-k",
+        panel=MODEL,
+        metavar="N|auto",
+        callback=_readable(read_count),
+        help="Number of segments; auto lets the spectrum decide (default auto).",
+    ),
+]
+SegmentMethod: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--method",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(lambda: SEGMENT_METHODS),
+        help="quantized (fast), landmarks or ksc (default quantized).",
+    ),
+]
+Features: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--features",
+        panel=MODEL,
+        metavar="NAME",
+        callback=_one_of(lambda: FEATURES),
+        help="rgbxy, labxy or histogram (default rgbxy; ksc: histogram).",
+    ),
+]
+Radius: TypeAlias = Annotated[
+    float | None,
+    _option(
+        "--radius",
+        panel=MODEL,
+        metavar="NUMBER",
+        min=0.0,
+        help="Of the blocks of pixels, where colours and places run from 0 to 255; smaller is "
+        "finer and slower (quantized only) (default 50).",
+    ),
+]
+SegmentGamma: TypeAlias = Annotated[
+    float | None,
+    _option(
+        "--gamma",
+        panel=MODEL,
+        metavar="NUMBER",
+        min=0.0,
+        help="Bandwidth (default 1/(2·30²); landmarks and ksc: chosen from the image).",
+    ),
+]
+MinSize: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--min-size",
+        panel=MODEL,
+        metavar="N",
+        min=0,
+        help="Merge regions of fewer pixels into a neighbour (default 0.05 % of the image).",
+    ),
+]
+Connected: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--connected",
+        rich_help_panel=MODEL,
+        show_default=False,
+        help="Number each connected region as a segment of its own.",
+    ),
+]
+PictureFile: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--out",
+        "-o",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write a picture of the segments to this file (several images: into this folder).",
+    ),
+]
+Overlay: TypeAlias = Annotated[
+    str,
+    _option(
+        "--overlay",
+        panel=OUTPUT,
+        metavar="NAME",
+        callback=_one_of(lambda: OVERLAYS),
+        help="What the picture shows: boundaries, average (mean colours) or labels (tints) "
+        "(default boundaries).",
+    ),
+]
+LabelImage: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--labels",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write the labels as grey values (.png) or numbers (.npy); several images: into this "
+        "folder.",
+    ),
 ]

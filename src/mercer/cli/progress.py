@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from math import ceil
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -28,15 +29,15 @@ __all__ = ["Bar", "LogLines", "progress", "rich_progress"]
 
 
 @contextmanager
-def progress(*, quiet: bool = False) -> Iterator[None]:
-    """Inside, whoever watches standard error sees how far the work is."""
+def progress(*, quiet: bool = False, unit: str = "rows") -> Iterator[None]:
+    """Inside, whoever watches standard error sees how far the work is, in rows or other units."""
     if quiet:
         yield
     elif sys.stderr.isatty():
-        with rich_progress(Console(stderr=True)) as shown, listening(Bar(shown)):
+        with rich_progress(Console(stderr=True), unit) as shown, listening(Bar(shown)):
             yield
     else:
-        with listening(LogLines()):
+        with listening(LogLines(unit=unit)):
             yield
 
 
@@ -61,8 +62,9 @@ class Bar:
 class LogLines:
     """A listener that writes a line for each stage, and one every few seconds within it."""
 
-    def __init__(self, interval: float = 5.0) -> None:
+    def __init__(self, interval: float = 5.0, unit: str = "rows") -> None:
         self.interval = interval
+        self.unit = unit
         self.start = time.monotonic()
         self.last = self.start
         self.stage = ""
@@ -72,7 +74,7 @@ class LogLines:
         if stage == self.stage and now - self.last < self.interval:
             return
         self.stage, self.last = stage, now
-        amount = f": {done:,} of {total:,} rows" if done else ""
+        amount = f": {done:,} of {total:,} {self.unit}" if done else ""
         sys.stderr.write(f"mercer [{now - self.start:7.1f} s] {stage}{amount}\n")
         sys.stderr.flush()
 
@@ -80,21 +82,26 @@ class LogLines:
 class PaceColumn(ProgressColumn):
     """How much of the stage is done, at which rate, and how long the rest will take."""
 
+    def __init__(self, unit: str = "rows", **options: Any) -> None:
+        super().__init__(**options)
+        self.unit = unit
+
     def render(self, task: Task) -> Text:
         if task.total is None or not task.completed or not task.elapsed:
             return Text("")
         rate = task.completed / task.elapsed
         left = timedelta(seconds=ceil((task.total - task.completed) / rate))
-        pace = f"{task.percentage:3.0f} %  {rate:,.0f} rows/s  {left} left"
+        speed = f"{rate:,.{0 if rate >= 10 else 1}f} {self.unit}/s"
+        pace = f"{task.percentage:3.0f} %  {speed}  {left} left"
         return Text(pace, no_wrap=True, overflow="ellipsis")
 
 
-def rich_progress(console: Console) -> Progress:
+def rich_progress(console: Console, unit: str = "rows") -> Progress:
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description:<11}"),
         BarColumn(bar_width=20),
-        PaceColumn(table_column=Column(no_wrap=True)),
+        PaceColumn(unit, table_column=Column(no_wrap=True)),
         console=console,
         transient=True,
     )

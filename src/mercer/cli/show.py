@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from mercer.cli.pictures import Outcome
     from mercer.report import Report
 
-__all__ = ["show_json", "show_report", "show_written"]
+__all__ = ["show_json", "show_report", "show_segments", "show_written"]
 
 SIZES = 12  # clusters whose size is shown
 VALUES = 8  # eigenvalues that are shown
@@ -41,6 +42,26 @@ def show_written(written: Mapping[str, Path | None]) -> None:
             typer.echo(f"wrote {path}  ({what})")
     if not any(written.values()):
         typer.echo("nothing was written: --out FILE keeps the labels, --model FILE the model")
+
+
+def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
+    """A line for each image; those that failed on standard error, and how many at the end."""
+    failed = [outcome for outcome in outcomes if outcome.error]
+    for outcome in outcomes:
+        if not outcome.error and not quiet:
+            height, width = outcome.shape
+            paths = (outcome.plan.picture, outcome.plan.labels)
+            written = ", ".join(str(path) for path in paths if path is not None)
+            typer.echo(
+                f"{outcome.plan.image}  {height:,} × {width:,}, {outcome.n_segments} segments, "
+                f"{outcome.seconds:.2f} s  → {written}"
+            )
+    for outcome in failed:
+        name = f"{outcome.plan.image}"
+        where = "" if outcome.error.startswith(name) else f"{name}: "
+        typer.echo(f"error: {where}{outcome.error}", err=True)
+    if failed and len(outcomes) > 1:
+        typer.echo(f"{len(failed)} of {len(outcomes)} images failed", err=True)
 
 
 def _shape(report: Report) -> str:

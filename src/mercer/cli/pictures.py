@@ -1,0 +1,120 @@
+"""What `mercer segment` does: one image file after the other, whatever becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._progress import listening, tell
+
+__all__ = ["Outcome", "Plan", "plan_files", "segment_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One image and the files to be made of it."""
+
+    image: Path
+    picture: Path | None
+    labels: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one image."""
+
+    plan: Plan
+    n_segments: int = 0
+    shape: tuple[int, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        values = asdict(self)
+        plan = {name: None if path is None else str(path) for name, path in values["plan"].items()}
+        return plan | {name: value for name, value in values.items() if name != "plan"}
+
+
+def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) -> list[Plan]:
+    """Where the results go: to the files named, or for several images into folders.
+
+    Refuses, before any work, what would be written twice or over an input.
+    """
+    many = len(images) > 1
+    plans = [
+        Plan(image, _target(out, image, many=many), _target(labels, image, many=many))
+        for image in images
+    ]
+    taken = {image.resolve() for image in images}
+    for plan in plans:
+        for path in (plan.picture, plan.labels):
+            if path is None:
+                continue
+            if path.resolve() in taken:
+                raise ValueError(
+                    f"{path} would be written twice, or over an image that is read; choose other "
+                    "names or folders with --out and --labels"
+                )
+            taken.add(path.resolve())
+    return plans
+
+
+def segment_files(plans: Sequence[Plan], segmenter: Any, *, overlay: Any) -> Iterator[Outcome]:
+    """Segment each image by itself; a bad one is told and passed over."""
+    from sklearn.base import clone
+
+    from mercer.cli.errors import paragraph
+    from mercer.exceptions import MissingExtraError
+
+    for number, plan in enumerate(plans):
+        tell("segment", number, len(plans))
+        try:
+            with listening(_nobody):
+                outcome = _segment_file(plan, clone(segmenter), overlay)
+        except MissingExtraError:
+            raise
+        except (ValueError, TypeError, OSError, MemoryError) as error:
+            outcome = Outcome(plan, error=paragraph(error))
+        yield outcome
+    tell("segment", len(plans), len(plans))
+
+
+def _segment_file(plan: Plan, segmenter: Any, overlay: Any) -> Outcome:
+    from mercer.image import draw_overlay, read_image, write_image, write_labels_image
+
+    image, visible = read_image(plan.image)
+    segmenter.fit(image, mask=visible)
+    _make_folders(plan)
+    if plan.labels is not None:
+        write_labels_image(plan.labels, segmenter.labels_)
+    if plan.picture is not None:
+        write_image(plan.picture, draw_overlay(image, segmenter.labels_, overlay))
+    seconds = sum(stage.seconds for stage in segmenter.report_.stages)
+    n_segments = len(np.unique(segmenter.labels_[segmenter.labels_ > 0]))
+    return Outcome(plan, n_segments, image.shape[:2], seconds)
+
+
+def _make_folders(plan: Plan) -> None:
+    """Folders for results, where their parents exist."""
+    for path in (plan.picture, plan.labels):
+        if path is not None and not path.parent.exists() and path.parent.parent.exists():
+            path.parent.mkdir(exist_ok=True)
+
+
+def _target(path: Path | None, image: Path, *, many: bool) -> Path | None:
+    """A file for one image; a folder, with the image's name, for several."""
+    if path is None:
+        return None
+    if many and path.suffix and not path.is_dir():
+        raise ValueError(
+            f"{path} is one file, but several images were given; name a folder for their results"
+        )
+    return path / f"{image.stem}.png" if many or path.is_dir() else path
+
+
+def _nobody(stage: str, done: int, total: int) -> None:
+    """The stages within one image are too short to be told."""

@@ -1,0 +1,229 @@
+"""What a pixel is clustered by: colour and place, or the colours around it, or any array.
+
+Features are fitted to one picture and then made for any other, so that a model can go with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from mercer._extras import require
+from mercer._lazy import LazyModule
+from mercer._types import FloatArray
+from mercer.image.colors import minimum_variance_palette, quantize
+from mercer.image.pixels import ColorRange, Pixels
+
+__all__ = [
+    "ColorAndPlace",
+    "FeatureName",
+    "Given",
+    "LabAndPlace",
+    "LocalHistograms",
+    "PixelFeatures",
+    "fit_features",
+]
+
+_jit = LazyModule("mercer.image._jit")
+
+FeatureName: TypeAlias = Literal["rgbxy", "labxy", "histogram"]
+
+SIDE = 255.0  # colours and places run from 0 to here
+WINDOW, COLORS = 5, 8  # of local histograms [novak2023]
+
+
+class PixelFeatures(Protocol):
+    """Fitted features: they make (height · width, d) numbers of any picture."""
+
+    @property
+    def span(self) -> float: ...  # how far one feature reaches: radii and bandwidths refer to it
+
+    def of(self, pixels: Pixels) -> FloatArray: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ColorAndPlace:
+    """Channels and (x, y), all scaled to 0 … 255 [zhang2006]; any number of channels weighs as 3.
+
+    So a grey picture has the distances of its RGB copy.
+    """
+
+    scale: ColorRange
+    n_channels: int
+    span: float = SIDE
+
+    @classmethod
+    def fit(cls, pixels: Pixels) -> ColorAndPlace:
+        return cls(pixels.color_range(), pixels.n_channels)
+
+    def of(self, pixels: Pixels) -> FloatArray:
+        _check_channels(pixels, self.n_channels)
+        height, width = pixels.shape
+        F = np.empty((height, width, self.n_channels + 2), np.float32)
+        pixels.write_colors(self.scale, F[:, :, :-2])
+        if self.n_channels != 3:
+            F[:, :, :-2] *= np.float32(np.sqrt(3.0 / self.n_channels))
+        _write_places(F)
+        return F.reshape(-1, F.shape[2])
+
+
+@dataclass(frozen=True, slots=True)
+class LabAndPlace:
+    """CIELAB, in which distances are those the eye sees, and (x, y) scaled to 0 … 255.
+
+    L runs from 0 to 255 instead of 100, a and b are stretched alike.
+    """
+
+    scale: ColorRange
+    n_channels: int
+    span: float = SIDE
+
+    @classmethod
+    def fit(cls, pixels: Pixels) -> LabAndPlace:
+        if pixels.n_channels not in (1, 3):
+            raise ValueError(
+                f"features='labxy' needs RGB or grey, but the image has {pixels.n_channels} "
+                "channels; use features='rgbxy', which takes any number"
+            )
+        return cls(pixels.color_range(), pixels.n_channels)
+
+    def of(self, pixels: Pixels) -> FloatArray:
+        _check_channels(pixels, self.n_channels)
+        color = require("skimage.color", "image", "features='labxy'")
+        height, width = pixels.shape
+        F = np.empty((height, width, 5), np.float32)
+        pixels.write_colors(self.scale, F[:, :, :3], top=1.0)
+        F[:, :, :3] = color.rgb2lab(F[:, :, :3]) * np.float32(SIDE / 100.0)
+        _write_places(F)
+        return F.reshape(-1, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalHistograms:
+    """Shares of few colours in a window around the pixel [novak2023], for the χ² kernel."""
+
+    scale: ColorRange
+    palette: FloatArray  # (n_colors, channels)
+    window: int
+    dither: bool
+    span: float = 1.0
+
+    @classmethod
+    def fit(
+        cls, pixels: Pixels, *, window: int = WINDOW, n_colors: int = COLORS, dither: bool = False
+    ) -> LocalHistograms:
+        _check_window(window, n_colors)
+        scale = pixels.color_range()
+        P = _colors(pixels, scale)
+        seen = P if pixels.inside is None else P[pixels.inside.ravel()]
+        return cls(scale, minimum_variance_palette(seen, n_colors), window, dither)
+
+    def of(self, pixels: Pixels) -> FloatArray:
+        _check_channels(pixels, self.palette.shape[1])
+        codes = quantize(
+            _colors(pixels, self.scale), pixels.shape, self.palette, dither=self.dither
+        )
+        counts = np.empty((*pixels.shape, len(self.palette)), np.float32)
+        _jit.window_counts(codes, pixels.mask(), self.window // 2, counts)
+        F = counts.reshape(-1, len(self.palette))
+        F /= np.maximum(F.sum(axis=1, keepdims=True), 1.0)
+        return F
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An array of the caller's own: one row of numbers for each pixel, taken as it is."""
+
+    span: float
+    n_features: int
+
+    def of(self, pixels: Pixels) -> FloatArray:
+        raise ValueError(
+            "this model was fitted on an array of features; pass predict(image, features=…) the "
+            "array that belongs to the image"
+        )
+
+
+def fit_features(
+    features: FeatureName | Any,
+    pixels: Pixels,
+    *,
+    window: int = WINDOW,
+    n_colors: int = COLORS,
+    dither: bool = False,
+) -> tuple[PixelFeatures, FloatArray]:
+    """Features by name, or the caller's array, and their values for this picture: (h · w, d)."""
+    fitted: PixelFeatures
+    if isinstance(features, str):
+        if features == "rgbxy":
+            fitted = ColorAndPlace.fit(pixels)
+        elif features == "labxy":
+            fitted = LabAndPlace.fit(pixels)
+        elif features == "histogram":
+            fitted = LocalHistograms.fit(pixels, window=window, n_colors=n_colors, dither=dither)
+        else:
+            raise ValueError(
+                f"features={features!r} is not known; choose 'rgbxy', 'labxy' or 'histogram', or "
+                "pass an array of shape (height, width, d)"
+            )
+        return fitted, fitted.of(pixels)
+    F = given_features(features, pixels)
+    seen = F if pixels.inside is None else F[pixels.inside.ravel()]
+    ranges = seen.max(axis=0) - seen.min(axis=0)
+    return Given(float(np.sqrt(np.mean(ranges.astype(np.float64) ** 2))), F.shape[1]), F
+
+
+def given_features(features: Any, pixels: Pixels) -> FloatArray:
+    """The caller's array as rows, checked against the picture."""
+    F = np.asarray(features)
+    if F.dtype.kind not in "buif":
+        raise TypeError(f"features holds {F.dtype}, not numbers")
+    if F.ndim == 2:
+        F = F[:, :, None]
+    if F.ndim != 3 or F.shape[:2] != pixels.shape or F.shape[2] == 0:
+        raise ValueError(
+            f"features has shape {F.shape} for an image of {pixels.shape}; pass "
+            "(height, width, d), one row of numbers per pixel"
+        )
+    rows: FloatArray = np.array(F.reshape(-1, F.shape[2]), np.float32)
+    bad = ~np.isfinite(rows).all(axis=1)
+    if pixels.inside is not None:
+        rows[~pixels.inside.ravel()] = 0.0
+        bad &= pixels.inside.ravel()
+    if bad.any():
+        row, column = divmod(int(bad.argmax()), pixels.shape[1])
+        raise ValueError(
+            f"features of {np.count_nonzero(bad):,} pixels are NaN or beyond float32, the first in "
+            f"row {row}, column {column}; fill them or leave these pixels out by mask="
+        )
+    return rows
+
+
+def _write_places(F: FloatArray) -> None:
+    """x and y into the last two features: 0 … 255 over the picture's own width and height."""
+    height, width, _ = F.shape
+    F[:, :, -2] = np.linspace(0.0, SIDE, width, dtype=np.float32)[None, :]
+    F[:, :, -1] = np.linspace(0.0, SIDE, height, dtype=np.float32)[:, None]
+
+
+def _colors(pixels: Pixels, scale: ColorRange) -> FloatArray:
+    P = np.empty((*pixels.shape, pixels.n_channels), np.float32)
+    pixels.write_colors(scale, P)
+    return P.reshape(-1, pixels.n_channels)
+
+
+def _check_channels(pixels: Pixels, wanted: int) -> None:
+    if pixels.n_channels != wanted:
+        raise ValueError(
+            f"this model was fitted on images of {wanted} channels, but this one has "
+            f"{pixels.n_channels}; convert it first"
+        )
+
+
+def _check_window(window: int, n_colors: int) -> None:
+    if window < 1 or window % 2 == 0:
+        raise ValueError(f"window={window} has no middle pixel; pass an odd number such as 5")
+    if not 2 <= n_colors <= 256:
+        raise ValueError(f"n_colors={n_colors} is not between 2 and 256")

@@ -1,0 +1,129 @@
+"""From rows of features to clusters: the part of a segmenter that does not know of images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._types import FloatArray, IdArray
+from mercer.embeddings.quantized import quantized_eigen
+from mercer.embeddings.spectral import unit_rows
+from mercer.image.blocks import Centers, PixelBlocks, find_blocks
+from mercer.kernels.exponential import RBF
+from mercer.partitions.cones import find_cones
+from mercer.partitions.numbering import numbering
+from mercer.report import Recorder
+from mercer.selection.gaps import ranked_gaps
+
+__all__ = ["EstimatorModel", "QuantizedModel", "fit_quantized"]
+
+RADIUS, SIGMA = 50.0 / 255.0, 30.0 / 255.0  # of the span of a feature [zhang2006]
+MOST_SEGMENTS = 15  # that n_segments="auto" looks at
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedModel:
+    """A pixel belongs to the segment of its nearest representative."""
+
+    centers: Centers
+    segment_of: IdArray  # (m,)
+    eigenvalues: FloatArray
+    kernel: RBF
+    weights: FloatArray  # (k,) pixels of each segment
+
+    @property
+    def n_segments(self) -> int:
+        return len(self.weights)
+
+    def labels(self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int) -> IdArray:
+        return self.paint(self.centers.owners(F, inside, width, threads))
+
+    def paint(self, owner: NDArray[np.int32]) -> IdArray:
+        """Segments from representatives, -1 outside."""
+        labels: IdArray = np.append(self.segment_of, -1)[owner]
+        return labels
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorModel:
+    """Any clusterer of rows: it sees the features of the pixels inside, in scan order."""
+
+    estimator: Any
+    weights: FloatArray  # (k,)
+
+    @property
+    def n_segments(self) -> int:
+        return len(self.weights)
+
+    def labels(self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int) -> IdArray:
+        if inside.all():
+            found: IdArray = self.estimator.predict(F)
+            return found
+        labels = np.full(len(F), -1, np.intp)
+        labels[inside] = self.estimator.predict(F[inside])
+        return labels
+
+
+def fit_quantized(
+    F: FloatArray,
+    inside: NDArray[np.bool_],
+    width: int,
+    n_segments: int | str,
+    *,
+    radius: float,
+    gamma: float,
+    n_init: int,
+    record: Recorder,
+    rng: np.random.Generator,
+    threads: int = 1,
+) -> tuple[QuantizedModel, PixelBlocks]:
+    """Normalised cut of the block-quantised kernel matrix of all pixels (paper 002, 5.2)."""
+    with record.stage("blocks"):
+        blocks = find_blocks(F, inside, width, radius, threads=threads)
+    held, kernel = blocks.quantization, RBF(gamma)
+    most = MOST_SEGMENTS if n_segments == "auto" else int(n_segments)
+    if len(held) < most and n_segments != "auto":
+        record.warn(
+            f"radius={radius:g} leaves {len(held)} representatives for n_segments={most}; "
+            f"{len(held)} segments were made: lower radius"
+        )
+    with record.stage("eigenvectors"):
+        found = quantized_eigen(held, kernel, most + 1, normalization="divisive", rng=rng)
+    k = _settled(found.values, min(most, len(held)), n_segments, record)
+    with record.stage("segments"):
+        Y = unit_rows(found.vectors[:, :k])
+        cones = find_cones(Y, held.weights, k, assign_labels="kmeans", n_init=n_init, rng=rng)
+        segment_of = (Y @ cones.directions.T).argmax(axis=1)
+        segment_of, weights = _numbered(segment_of, held.weights, held.representatives)
+    return QuantizedModel(blocks.centers, segment_of, found.values, kernel, weights), blocks
+
+
+def _settled(values: FloatArray, most: int, asked: int | str, record: Recorder) -> int:
+    """As many segments as asked, or as the largest relative gap of the spectrum says."""
+    if asked != "auto":
+        return most
+    ranking = ranked_gaps(values, most)
+    if not ranking:
+        return 1
+    best, gap = ranking[0]
+    record.note(f"n_segments={best} by the largest relative gap of the spectrum ({gap:.2f})")
+    return best
+
+
+def _numbered(
+    segment_of: IdArray, weights: FloatArray, representatives: FloatArray
+) -> tuple[IdArray, FloatArray]:
+    """Segments by decreasing size, ties by their mean features; empty ones are left out."""
+    used, segment_of = np.unique(segment_of, return_inverse=True)
+    sizes = np.bincount(segment_of, weights=weights, minlength=len(used)).astype(np.float64)
+    means = np.stack(
+        [
+            np.average(representatives[segment_of == s], axis=0, weights=weights[segment_of == s])
+            for s in range(len(used))
+        ]
+    )
+    order = numbering(sizes, means)
+    return np.argsort(order)[segment_of], sizes[order]
