@@ -345,7 +345,10 @@ def test_wrong_usage() -> None:
         (("--gamma", "-1"), ("--gamma", "positive number")),
         (("--gamma", "nan"), ("--gamma", "positive number")),
         (("--kernel", "gauss"), ("--kernel", "'gauss'", "rbf")),
-        (("--approximation", "none"), ("--approximation", "landmarks, cholesky")),
+        (
+            ("--approximation", "none"),
+            ("--approximation", "landmarks, neighbors, binning"),
+        ),
         (("--assign-labels", "magic"), ("--assign-labels", "kmeans, cluster_qr")),
         (("--method", "magic"), ("--method", "spectral, kernel-kmeans")),
         ((*kmeans, "-k", "auto"), ("--n-clusters auto needs --method spectral",)),

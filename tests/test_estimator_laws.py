@@ -28,6 +28,9 @@ from mercer.data.distinct import EXACT_ROWS
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 seeds = pytest.mark.parametrize("seed", range(10))
+few_seeds = pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))]
+)
 
 
 def overlapping(seed, n=2000, d=5, dtype=np.float32):
@@ -56,7 +59,7 @@ def test_scikit_learns_checks_pass(make):
 
 
 @every_estimator
-@seeds
+@few_seeds
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_labels_do_not_depend_on_threads_blocks_or_pieces(make, seed, dtype):
     name = repr(make())

@@ -351,7 +351,7 @@ def test_greedy_pivots_draw_nothing(seed):
 def test_every_line_of_the_method_table_separates_rings(line):
     X, y = ring_and_core(400, random_state=0)
     public = {name: getattr(mercer, name) for name in mercer.__all__}
-    model = eval(line, public, {"k": 2, "s": 60, "sigma": 1.0})
+    model = eval(line, public, {"k": 2, "s": 60, "R": 60, "sigma": 1.0})
     labels = model.set_params(n_init=3, random_state=0).fit_predict(X)
     assert accuracy(y, labels) > 0.99
 

@@ -446,3 +446,16 @@ def test_a_picture_of_a_search(tmp_path):
     found = search(KernelSpectralClustering(random_state=0), X, n_clusters=range(2, 6))
     draw_selection(tmp_path / "tune.png", found)
     assert (tmp_path / "tune.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_draw_of_training_rows_keeps_heavy_rows():
+    """A hundred copies of each of three rows among 3,000 strays: drawn by weight, not by kind."""
+    rng = np.random.default_rng(0)
+    heavy = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
+    clouds = np.concatenate([h + rng.normal(size=(300, 2)) for h in heavy])
+    X = np.concatenate([clouds, heavy])
+    weights = np.concatenate([np.ones(900), np.full(3, 1e4)])
+    model = KernelSpectralClustering(3, gamma=0.02, train_size=60, random_state=0)
+    model.fit(X, sample_weight=weights)
+    assert {900, 901, 902} <= set(model.factor_.pivot_ids)
+    assert len(set(model.predict(heavy))) == 3

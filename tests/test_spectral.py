@@ -341,8 +341,10 @@ def test_gap_warnings_speak_plainly():
     assert "more than 2 unconnected parts" in text
     (text,) = words([1.0, 0.9, 0.8, 0.8], np.full(4, 1e-9), 3)
     assert "not determined by the data" in text
-    (text,) = words([1.0, 0.9, 0.85, 0.8], np.full(4, 0.02), 2)
+    (text,) = words([1.0, 0.9, 0.8501, 0.85], np.full(4, 5e-4), 3)
     assert "solver's error" in text
+    (text,) = words([1.0, 0.9, 0.85, 0.8], np.full(4, 0.02), 2)
+    assert "did not converge" in text
 
 
 def test_fewer_clusters_than_unconnected_parts_is_said():

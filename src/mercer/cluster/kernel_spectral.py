@@ -303,13 +303,20 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return max(int(self.train_size * n), 1)
 
     def _training_problem(self, problem: Problem, *, rng: np.random.Generator) -> Problem:
-        """The problem on a seeded draw of its rows."""
+        """The problem on a seeded draw of its rows, in which heavy rows stay [duffield2007].
+
+        Priorities w/u with u uniform: the first n_train are drawn, and weights below the next
+        priority are raised to it, so that sums over the draw are those over all, in the mean.
+        """
         n = len(problem.sample)
         n_train = self._n_train(n)
         if n_train == n:
             return problem
-        ids = np.sort(rng.choice(n, n_train, replace=False))
-        return replace(problem, sample=subsample(problem.sample, ids))
+        priorities = problem.sample.weights / (1.0 - rng.random(n))
+        order = np.argsort(-priorities, kind="stable")
+        drawn = subsample(problem.sample, np.sort(order[:n_train]))
+        weights = np.maximum(drawn.weights, priorities[order[n_train]])
+        return replace(problem, sample=replace(drawn, weights=weights))
 
     def _cholesky_problem(self, train: Problem, *, rng: np.random.Generator) -> Problem:
         """The same rows with the kernel that the factor is made of."""
