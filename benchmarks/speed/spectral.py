@@ -403,9 +403,9 @@ def _page(
             "|---|---|---|---|---|---|---|---|",
             *(line for name, table in tables.items() for line in _set_lines(name, table)),
             "",
-            "Parameters of the graph (neighbours, bandwidths, sizes) were chosen on generated shapes, "
-            "pendigits, satimage and letter, whose labels were looked at; mnist, shuttle and covtype "
-            "only confirm.",
+            "Parameters of the graph (neighbours, bandwidths, sizes) were chosen on generated "
+            "shapes, pendigits, satimage and letter, whose labels were looked at; mnist, shuttle "
+            "and covtype only confirm.",
             "",
             "Published: mean NMI of U-SPEC and U-SENC (Huang et al. 2020), sets of the same name. "
             "Comparable: NMI, as far as the sets were prepared alike. Not comparable: seconds "
