@@ -333,7 +333,7 @@ def test_features_that_do_not_fit_into_memory():
     with pytest.raises(BudgetError, match="raise max_memory, or lower the rank"):
         KernelFeatures(max_memory="2MB").fit(X)
     small = features(max_memory="2MB").fit(X[:300])
-    with pytest.raises(BudgetError, match="the features of 100,000 rows × 20"):
+    with pytest.raises(BudgetError, match="the result, 100,000 rows × 20"):
         small.transform(np.zeros((100_000, 4)))
 
 

@@ -7,25 +7,22 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
-from mercer._memory import Budget
 from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
-from mercer.cluster.assignment import tiles_of
-from mercer.cluster.problem import Problem, check_features, checked_source, fit_factor, pose
+from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.data.rows import Rows, pad, part
-from mercer.data.source import TILE, Source
+from mercer.data.source import Source
+from mercer.decomposition.base import FactorTransformer
 from mercer.embeddings.binned import densified
-from mercer.factors.base import Approximation, Factor
+from mercer.factors.base import Factor
 from mercer.factors.choice import as_approximation
 from mercer.factors.fourier import FourierFactor
 from mercer.kernels.sums import PRODUCT_ROWS
-from mercer.report import Recorder, Report
+from mercer.report import Recorder
 
 __all__ = ["KernelFeatures"]
 
@@ -34,7 +31,7 @@ LEAST_DRAW = 2000  # rows that choose, at least: the bandwidth looks at 1,000
 PANEL = 128  # columns of F computed together
 
 
-class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelFeatures(FactorTransformer):
     """Features whose inner products are kernel values: f(x)·f(y) ≈ k(x, y).
 
     A linear method on these features is the kernel method, at a cost linear in the rows. Takes
@@ -115,10 +112,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def transform(self, X: Any) -> FloatArray:
         """F for any rows, seen or new: (n, rank), float32 for float32 rows, else float64."""
-        check_is_fitted(self)
-        source = checked_source(X)
-        check_features(self, source)
-        return self._rows(source)
+        return self._rows(self._checked(X))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """`fit`, then `transform`, at the cost of `fit` where all rows are distinct.
@@ -130,7 +124,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if F is None or len(ids) < source.n_rows or not budget.allows(2 * F.nbytes):
             del problem, F  # what is held goes before more is made
             return self._rows(source)
-        rows = self._empty_rows(source, budget)
+        rows = self._room(source, source.dtype, budget)
         rows[ids] = F
         return rows
 
@@ -146,65 +140,11 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=n_threads(self.n_jobs))
                 factor = densified(factor, problem.sample, rng=rng)
-        self._remember(problem, approximation, factor, record)
+        self._install(problem, approximation, factor, record, n_iter=0)
         return problem, factor.training_rows
 
     def _rows(self, source: Source) -> FloatArray:
-        """F tile by tile; values are checked on the way."""
-        budget = Budget.of(self.max_memory)
-        F = self._empty_rows(source, budget)
-        tiles = tiles_of(
-            source,
-            _row_function(self.factor_),
-            kernel=self.kernel_,
-            block_rows=budget.block_rows(source.n_features * source.dtype.itemsize, TILE),
-            threads=n_threads(self.n_jobs),
-            stage="transform",
-        )
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            for start, tile in tiles:
-                F[start : start + len(tile)] = tile
-        return F
-
-    def _empty_rows(self, source: Source, budget: Budget) -> FloatArray:
-        shape = source.n_rows, self._n_features_out
-        budget.demand(
-            shape[0] * shape[1] * source.dtype.itemsize,
-            what=f"the features of {shape[0]:,} rows × {shape[1]:,}",
-            advice="raise max_memory, lower the rank, or transform fewer rows at a time",
-        )
-        return np.empty(shape, source.dtype)
-
-    def _remember(
-        self, problem: Problem, approximation: Approximation, factor: Factor, record: Recorder
-    ) -> None:
-        """All fitted state, at once and last."""
-        source, kernel = problem.source, factor.kernel  # type: ignore[attr-defined]
-        report = Report(
-            estimator=type(self).__name__,
-            n_rows=source.n_rows,
-            n_features=source.n_features,
-            n_distinct=len(problem.sample),
-            dtype=str(problem.sample.format.dtype),
-            kernel=repr(kernel),
-            bandwidth=problem.bandwidth,
-            approximation=repr(approximation),
-            rank=factor.rank,
-            trace_error=factor.trace_error,
-            cluster_weights=(),
-            n_iter=0,
-            stages=tuple(record.stages),
-            notes=tuple(record.notes),
-            warnings=tuple(record.warnings),
-        )
-        record.raise_warnings(stacklevel=4)
-        self.__dict__.pop("feature_names_in_", None)
-        if source.feature_names is not None:
-            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
-        self.n_features_in_ = source.n_features
-        self.kernel_ = kernel
-        self.factor_ = factor.forget_training()
-        self.report_ = report
+        return self._transformed(source, lambda: _row_function(self.factor_), source.dtype)
 
     @property
     def _n_features_out(self) -> int:
@@ -212,8 +152,6 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -8,25 +8,24 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from mercer._memory import Budget
 from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
-from mercer.cluster.assignment import row_products, tiles_of
-from mercer.cluster.problem import Problem, check_features, checked_source, fit_factor, pose
+from mercer.cluster.assignment import row_products
+from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.data.rows import BlockRows, Rows, cast, part
-from mercer.data.source import TILE, Source, spans
+from mercer.data.source import spans
+from mercer.decomposition.base import FactorTransformer
 from mercer.decomposition.preimage import PreImage, fit_preimage
 from mercer.embeddings.kpca import PrincipalMap, principal_map
 from mercer.factors.choice import as_approximation
 from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.kernels.choice import as_kernel
-from mercer.report import Recorder, Report
+from mercer.report import Recorder
 from mercer.selection.angles import angle_note
 
 __all__ = ["KernelPCA"]
@@ -34,7 +33,7 @@ __all__ = ["KernelPCA"]
 DEFAULT_RANK = 256
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(FactorTransformer):
     """Principal components in the kernel's space, for data of any size.
 
     Scores are those of scikit-learn's KernelPCA up to sign and the approximation's error: the
@@ -153,25 +152,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def transform(self, X: Any) -> FloatArray:
         """Scores of any rows, seen or new: (n, k) float64."""
-        check_is_fitted(self)
-        source = checked_source(X)
-        check_features(self, source)
-        budget = Budget.of(self.max_memory)
-        scores = self._empty_scores(source, budget)
-        row_format = self.factor_.format
-        score = _score_function(self.factor_, self.components_, self.offset_)
-        tiles = tiles_of(
-            source,
-            lambda rows: score(row_format.apply(rows, np.float64)),
-            kernel=self.kernel_,
-            block_rows=budget.block_rows(source.n_features * source.dtype.itemsize, TILE),
-            threads=n_threads(self.n_jobs),
-            stage="transform",
-        )
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            for start, tile in tiles:
-                scores[start : start + len(tile)] = tile
-        return scores
+        return self._transformed(self._checked(X), self._scorer, np.float64)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """`fit`, then `transform`, to the last bit; rows that the fit still holds are not read."""
@@ -180,7 +161,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if sample.inverse is None or sample.format.dtype != np.float64:
             del problem, sample  # what is held goes before more is made
             return self.transform(X)
-        scores = self._empty_scores(source, problem.budget)
+        scores = self._room(source, np.float64, problem.budget)
         with single_threaded_blas():
             score = _score_function(self.factor_, self.components_, self.offset_)
             of_sample = [score(part(sample.rows, *span)) for span in spans(len(sample))]
@@ -204,11 +185,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             rows: FloatArray = self.preimage_.rows(Z)
         return rows
 
-    def save(self, path: Any) -> None:
-        """Write the model to one file; `mercer.load` reads it."""
-        from mercer.io.model import save
-
-        save(self, path)
+    def _scorer(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → scores."""
+        row_format = self.factor_.format
+        score = _score_function(self.factor_, self.components_, self.offset_)
+        return lambda rows: score(row_format.apply(rows, np.float64))
 
     def _preimage(
         self, factor: Any, found: PrincipalMap, problem: Problem, *, rng: np.random.Generator
@@ -229,15 +210,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         mean = preimage.mean if shift is None else preimage.mean + shift
         return PreImage(preimage.gamma, preimage.centers, preimage.coefficients, mean)
 
-    def _empty_scores(self, source: Source, budget: Budget) -> FloatArray:
-        shape = source.n_rows, self._n_features_out
-        budget.demand(
-            shape[0] * shape[1] * 8,
-            what=f"the scores of {shape[0]:,} rows × {shape[1]:,}",
-            advice="raise max_memory, lower n_components, or transform fewer rows at a time",
-        )
-        return np.empty(shape)
-
     def _remember(
         self,
         problem: Problem,
@@ -248,43 +220,26 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         record: Recorder,
     ) -> None:
         """All fitted state, at once and last."""
-        source, kernel = problem.source, factor.kernel
-        weights = problem.sample.weights
-        whole = float(source.n_rows if problem.weights is None else problem.weights.sum())
+        weights, given = problem.sample.weights, problem.weights
+        whole = float(problem.source.n_rows if given is None else given.sum())
         shares = found.values / found.total if found.total > 0 else np.zeros(len(found.values))
         _tell(self.n_components, factor, found, float(weights.sum()), shares, record)
-        report = Report(
+        self._install(
+            problem,
+            approximation,
+            factor,
+            record,
+            stacklevel=5,
             estimator=f"KernelPCA(n_components={self.n_components!r})",
-            n_rows=source.n_rows,
-            n_features=source.n_features,
-            n_distinct=len(problem.sample),
-            dtype=str(problem.sample.format.dtype),
-            kernel=repr(kernel),
-            bandwidth=problem.bandwidth,
-            approximation=repr(approximation),
-            rank=factor.rank,
-            trace_error=factor.trace_error,
-            cluster_weights=(),
-            stages=tuple(record.stages),
-            notes=tuple(record.notes),
-            warnings=tuple(record.warnings),
             eigenvalues=tuple(map(float, found.values)),
             residuals=tuple(map(float, found.residuals)),
             solver=found.solver,
         )
-        record.raise_warnings(stacklevel=4)
-        self.__dict__.pop("feature_names_in_", None)
-        if source.feature_names is not None:
-            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
-        self.n_features_in_ = source.n_features
-        self.kernel_ = kernel
-        self.factor_ = factor.forget_training()
         self.components_ = np.ascontiguousarray(found.vectors)
         self.offset_ = found.offset
         self.eigenvalues_ = found.values * (whole / float(weights.sum()))
         self.explained_variance_ratio_ = np.minimum(shares, 1.0)
         self.preimage_ = preimage
-        self.report_ = report
 
     @property
     def _n_features_out(self) -> int:
@@ -293,8 +248,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.fit_inverse_transform
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
 

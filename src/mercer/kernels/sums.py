@@ -36,6 +36,7 @@ class CoordinateSums:
         self.code = CODES[term]
         self.term = term
         self.is_sparse = sp.issparse(Y)
+        self.for_sparse: CoordinateSums | None = None
         if self.is_sparse:
             self._bind_sparse(Y)
         else:
@@ -94,9 +95,10 @@ class CoordinateSums:
         self.base = at_zero(self.YT).sum(axis=0)
 
     def _sparse(self, X: Rows) -> FloatArray:
-        if not self.is_sparse:
-            self._bind_sparse(sp.csr_array(self.YT.T))
-            self.is_sparse = True
+        if not self.is_sparse:  # one for sparse rows beside this one, which other threads may use
+            if self.for_sparse is None:
+                self.for_sparse = CoordinateSums(sp.csr_array(self.YT.T), self.term)
+            return self.for_sparse._sparse(X)
         csr = sp.csr_array(X)
         out = np.empty((X.shape[0], self.YT.shape[1]))
         arrays = (csr.data, csr.indices, csr.indptr, self.column_of, self.YT, self.base)

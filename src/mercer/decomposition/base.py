@@ -1,0 +1,113 @@
+"""What transformers of rows by a factor share: rows of any source in, numbers in order out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._memory import Budget
+from mercer._progress import LineWriter, listening
+from mercer._threads import n_threads, single_threaded_blas
+from mercer._types import FloatArray
+from mercer.cluster.assignment import tiles_of
+from mercer.cluster.problem import Problem, check_features, checked_source
+from mercer.data.rows import Rows
+from mercer.data.source import TILE, Source
+from mercer.report import Recorder, Report
+
+__all__ = ["FactorTransformer"]
+
+
+class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer whose fitted state is a factor and what to do with its rows."""
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file; `mercer.load` reads it."""
+        from mercer.io.model import save
+
+        save(self, path)
+
+    def _checked(self, X: Any) -> Source:
+        """X as a source with the columns of the fit."""
+        check_is_fitted(self)
+        source = checked_source(X)
+        check_features(self, source)
+        return source
+
+    def _transformed(
+        self, source: Source, make_function: Callable[[], Callable[[Rows], FloatArray]], dtype: Any
+    ) -> FloatArray:
+        """A function of raw rows, tile by tile; values are checked on the way."""
+        budget = Budget.of(self.max_memory)
+        out = self._room(source, dtype, budget)
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            tiles = tiles_of(
+                source,
+                make_function(),
+                kernel=self.kernel_,
+                block_rows=budget.block_rows(source.n_features * source.dtype.itemsize, TILE),
+                threads=n_threads(self.n_jobs),
+                stage="transform",
+            )
+            for start, tile in tiles:
+                out[start : start + len(tile)] = tile
+        return out
+
+    def _room(self, source: Source, dtype: Any, budget: Budget) -> FloatArray:
+        """An empty array for the result, if the budget has room for it."""
+        shape = source.n_rows, self._n_features_out
+        budget.demand(
+            shape[0] * shape[1] * np.dtype(dtype).itemsize,
+            what=f"the result, {shape[0]:,} rows × {shape[1]:,}",
+            advice="raise max_memory, ask for fewer columns, or transform fewer rows at a time",
+        )
+        return np.empty(shape, dtype)
+
+    def _install(
+        self,
+        problem: Problem,
+        approximation: Any,
+        factor: Any,
+        record: Recorder,
+        *,
+        stacklevel: int = 4,
+        **told: Any,
+    ) -> None:
+        """Fitted state that all have, at once and last; `told`: what only this one reports."""
+        source = problem.source
+        common: dict[str, Any] = {
+            "estimator": type(self).__name__,
+            "n_rows": source.n_rows,
+            "n_features": source.n_features,
+            "n_distinct": len(problem.sample),
+            "dtype": str(problem.sample.format.dtype),
+            "kernel": repr(factor.kernel),
+            "bandwidth": problem.bandwidth,
+            "approximation": repr(approximation),
+            "rank": factor.rank,
+            "trace_error": factor.trace_error,
+            "cluster_weights": (),
+            "stages": tuple(record.stages),
+            "notes": tuple(record.notes),
+            "warnings": tuple(record.warnings),
+        }
+        report = Report(**common | told)
+        record.raise_warnings(stacklevel=stacklevel)
+        self.__dict__.pop("feature_names_in_", None)
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        self.n_features_in_ = source.n_features
+        self.kernel_ = factor.kernel
+        self.factor_ = factor.forget_training()
+        self.report_ = report
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
