@@ -116,13 +116,12 @@ def test_a_graph_in_pieces_gets_more_ties():
     sizes, centers = [200, 200, 8], [[0, 0], [20, 0], [0, 20]]
     X, y = make_blobs(sizes, 2, centers=centers, random_state=0)
     model = clustered(X, 2, approximation=Neighbors(5))
-    assert model.factor_.n_neighbors == 10  # more than the small group has
+    assert model.factor_.n_neighbors > 8  # more than the small group has
     assert adjusted_rand_score(y[y < 2], model.labels_[y < 2]) > 0.99
 
 
 def test_a_graph_that_stays_in_pieces_is_told():
-    X, _ = make_blobs(900, 2, centers=1e6 * np.eye(9, 2) * np.arange(1, 10)[:, None])
-    X = X + 1e6 * np.repeat(np.arange(9), 100)[:, None]
+    X, _ = make_blobs(900, 2, centers=[[1000.0 * i, 0.0] for i in range(9)], random_state=0)
     with pytest.warns(MercerWarning, match="unconnected parts"):
         clustered(X, 2, approximation="neighbors")
 
@@ -308,3 +307,10 @@ def test_ensembles_and_loaded_models_have_no_path(tmp_path):
     clustered(X).save(tmp_path / "a.model")
     with pytest.raises(ValueError, match="before saving"):
         load(tmp_path / "a.model").labels_path(X, [2])
+
+
+def test_a_graph_that_tells_fewer_clusters_apart_says_so():
+    W = sp.block_diag([np.ones((600, 600))] * 3, format="csr")
+    with pytest.warns(MercerWarning, match="3 clusters were made instead of 5"):
+        model = clustered(W, 5, kernel="precomputed")
+    assert model.cluster_weights_.tolist() == [600, 600, 600]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from mercer._memory import Budget
 from mercer.exceptions import BudgetError, MercerWarning
 from mercer.factors.quantization import sequential_sample
 from mercer.image import (
@@ -159,7 +160,7 @@ def test_blocks_hold_means_counts_and_variances(picture: Any) -> None:
     image = picture[0]
     F = ColorAndPlace.fit(as_pixels(image)).of(as_pixels(image))
     inside = np.random.default_rng(0).random(len(F)) < 0.8
-    blocks = find_blocks(F, inside, image.shape[1], 50.0)
+    blocks = find_blocks(F, inside, image.shape[1], 50.0, budget=Budget.of(None))
     held = blocks.quantization
     assert held.weights.sum() == inside.sum()
     assert (blocks.owner[~inside] == -1).all()
@@ -503,3 +504,17 @@ def test_overlays(kind: Any, picture: Any) -> None:
     assert draw_overlay(image[:, :, 0], truth, kind).shape == image.shape
     with pytest.raises(ValueError, match="one per pixel"):
         draw_overlay(image, truth[1:], kind)
+
+
+def test_labels_are_not_written_where_they_would_change(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"may change labels.*\.png"):
+        write_labels_image(tmp_path / "labels.jpg", np.arange(12).reshape(3, 4))
+    assert not list(tmp_path.iterdir())
+
+
+def test_representatives_and_features_stay_within_memory(picture: Any) -> None:
+    with pytest.raises(BudgetError, match="representatives that radius"):
+        Segmenter(4, radius=14.0, max_memory="20MB").fit(picture[0])
+    wide = np.zeros((*picture[0].shape[:2], 400))
+    with pytest.raises(BudgetError, match="pixels"):
+        Segmenter(4, features=wide, max_memory="20MB").fit(picture[0])

@@ -285,3 +285,13 @@ def test_a_file_that_does_not_fit_together_is_refused(name, change, tmp_path):
     model.save(tmp_path / "pca.model")
     with pytest.raises(ModelFileError):
         load(tmp_path / "pca.model")
+
+
+def test_components_of_random_bins():
+    X = np.random.default_rng(0).normal(size=(300, 3)) * [4.0, 1.0, 0.2]
+    model = KernelPCA(2, kernel="laplacian", approximation="binning", rank=2000, random_state=0)
+    scores = model.fit_transform(X)
+    exact = KernelPCA(2, kernel="laplacian", gamma=model.kernel_.gamma, approximation="exact")
+    S = exact.fit_transform(X)
+    Q = np.linalg.lstsq(scores, S, rcond=None)[0]
+    assert np.linalg.norm(S - scores @ Q) < 0.3 * np.linalg.norm(S)

@@ -322,7 +322,9 @@ def test_two_kernels():
     assert adjusted_rand(y, model.labels_) == 1.0
     assert model.kernel_.gamma == 12.0
     assert model.factor_.kernel.gamma == 12.0
-    found = search(KernelSpectralClustering(**params), X, gamma=[4.0, 8, 16], n_clusters=[2, 3, 4])
+    found = search(
+        KernelSpectralClustering(**params), X, gamma=[0.1, 4, 8, 16, 500], n_clusters=[2, 3, 4]
+    )
     assert found.best.n_clusters == 3
 
 
@@ -446,6 +448,13 @@ def test_a_picture_of_a_search(tmp_path):
     found = search(KernelSpectralClustering(random_state=0), X, n_clusters=range(2, 6))
     draw_selection(tmp_path / "tune.png", found)
     assert (tmp_path / "tune.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("approximation", ["binning", "neighbors", "landmarks"])
+def test_graphs_and_bins_are_refused(approximation):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.raises(ValueError, match="needs a dense factor"):
+        KernelSpectralClustering(3, kernel="laplacian", approximation=approximation).fit(X)
 
 
 def test_a_draw_of_training_rows_keeps_heavy_rows():

@@ -1198,3 +1198,24 @@ def test_a_model_of_rings_is_small(tmp_path: Path) -> None:
     X, _ = ring_and_core(1000, random_state=0)
     save(KernelKMeans(2, rank=12, random_state=0).fit(X), tmp_path / "a.model")
     assert (tmp_path / "a.model").stat().st_size < 10_000
+
+
+@pytest.mark.parametrize("approximation", ["cholesky", "binning"])
+def test_formats_that_do_not_fit_the_column_blocks_are_refused(
+    approximation: str, tmp_path: Path
+) -> None:
+    """Loops without bounds checks follow the widths that a file tells."""
+    X = {"image": rows(n_features=5), "text": rows(n_features=1)}
+    kernel = Laplacian(0.1, columns="image")
+    model = SpectralClustering(2, kernel=kernel, approximation=approximation, random_state=0)
+    model.fit(X).save(tmp_path / "a.model")
+    sound = (tmp_path / "a.model").read_bytes()
+
+    def swap_widths(manifest: dict[str, Any]) -> None:
+        text = json.dumps(manifest["fitted"])
+        assert '"widths": {"tuple": [5, 1]}' in text
+        manifest["fitted"] = json.loads(text.replace('{"tuple": [5, 1]}', '{"tuple": [1, 5]}'))
+
+    (tmp_path / "b.model").write_bytes(with_manifest(swap_widths, sound))
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "b.model")

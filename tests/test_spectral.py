@@ -391,7 +391,6 @@ def test_auto_is_not_sure_about_one_blob_in_many_dimensions(seed):
     assert auto(rng(seed).normal(size=(1000, 16)), seed)[1]
 
 
-@pytest.mark.xfail(reason="stray points of one cloud look like clusters of their own", strict=True)
 def test_auto_is_not_sure_about_one_blob_in_the_plane():
     assert all(auto(rng(seed).normal(size=(1000, 2)), seed)[1] for seed in range(10))
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-from mercer import KernelSpectralClustering
+from mercer import KernelKMeans, KernelSpectralClustering, MercerWarning, SpectralClustering
 from mercer.cli.app import app
 from mercer.cli.tune import read_gammas, read_sizes
 from mercer.datasets import rings
@@ -80,3 +80,28 @@ def test_ranges_and_lists():
     assert read_sizes("3,7") == [3, 7]
     assert read_gammas("0.01:1:3") == pytest.approx([0.01, 0.1, 1])
     assert read_gammas("2,1") == [2, 1]
+
+
+def test_train_sizes_with_a_point_are_shares():
+    from mercer.cli.options import read_train_size
+
+    assert read_train_size("1.0") == 1.0
+    assert isinstance(read_train_size("1.0"), float)
+    assert isinstance(read_train_size("1"), int)
+
+
+def test_a_best_score_at_the_edge_of_the_grid_is_told():
+    X, _ = rings(600, random_state=0)
+    with pytest.warns(MercerWarning, match="edge of the 3 bandwidths"):
+        search(
+            KernelSpectralClustering(random_state=0),
+            X,
+            n_clusters=[2, 3],
+            gamma=[1e-3, 2e-3, 4e-3],
+        )
+
+
+@pytest.mark.parametrize("kind", [SpectralClustering, KernelKMeans])
+def test_a_precomputed_matrix_cannot_be_split(kind):
+    with pytest.raises(ValueError, match="made on part of the rows"):
+        search(kind(kernel="precomputed"), np.eye(200), n_clusters=[2, 3])

@@ -109,12 +109,12 @@ def read_gamma(text: str) -> float | str:
 
 
 def read_train_size(text: str) -> int | float:
-    """A number of rows, or a share of them below 1."""
+    """A number of rows, or (with a point) a share of them."""
     try:
         size = float(text)
     except ValueError:
         size = math.nan
-    if 0 < size < 1:
+    if 0 < size <= 1 and "." in text:
         return size
     if not (size >= 1 and size == int(size)):
         raise ValueError(f"{text!r} is neither a number of rows nor a share between 0 and 1")
@@ -412,7 +412,8 @@ GammaGrid: TypeAlias = Annotated[
         panel=MODEL,
         metavar="FROM:TO:COUNT|A,B,…",
         callback=_readable(read_gammas),
-        help="Bandwidths to compare, a range in equal ratios (default five around the rule auto).",
+        help="Bandwidths to compare, a range in equal ratios (default: for ksc five around the "
+        "rule auto).",
     ),
 ]
 Criterion: TypeAlias = Annotated[

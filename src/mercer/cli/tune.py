@@ -95,9 +95,8 @@ def show_selection(selection: Any) -> None:
         table.add_row("" if gamma is None else f"{gamma:.4g}", *cells)
     console.print(table, "")
     others = selection.ranking()[1:4]
-    typer.echo(
-        f"best: {_words(selection.best)}: the widest kernel within 0.01 of the highest score"
-    )
+    rule = ", the widest kernel within 0.01 of the highest score"
+    typer.echo(f"best: {_words(selection.best)}{rule if len(selection.gammas) > 1 else ''}")
     if others:
         typer.echo("next: " + "; ".join(map(_words, others)))
 

@@ -28,7 +28,9 @@ from mercer.embeddings.scores import (
 )
 from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
 from mercer.factors.base import PivotFactor
+from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
+from mercer.factors.graphs import Neighbors
 from mercer.factors.landmarks import Landmarks
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.exponential import Exponential
@@ -271,11 +273,15 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _parts(self, n_clusters: int) -> Any:
         """The approximation, after what cannot work with it is refused."""
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        if isinstance(approximation, Landmarks):
+        graphs: dict[Any, Any] = {"landmarks": Landmarks(), "neighbors": Neighbors()}
+        by_name = graphs.get(self.approximation) if isinstance(self.approximation, str) else None
+        approximation = by_name or as_approximation(
+            self.approximation, self.rank, default_rank=DEFAULT_RANK
+        )
+        if isinstance(approximation, Landmarks | Neighbors | RandomBinning):
             raise ValueError(
-                "weighted kernel PCA needs a dense factor, not a landmark graph: use "
-                "approximation='cholesky', or SpectralClustering for landmarks"
+                f"weighted kernel PCA needs a dense factor, not {type(approximation).__name__}: "
+                "use approximation='cholesky', or SpectralClustering for graphs and bins"
             )
         rank = getattr(approximation, "rank", None)
         if isinstance(rank, Integral) and int(rank) < n_clusters:

@@ -297,6 +297,8 @@ def demand_factor(approximation: Any, problem: Problem) -> None:
     n, itemsize = len(problem.sample), problem.sample.format.dtype.itemsize
     held = n_bytes(problem.sample.rows)
     needed = approximation.memory(n, problem.source.n_features, itemsize)
+    if getattr(approximation, "makes_dense", False) and sp.issparse(problem.sample.rows):
+        needed += n * problem.source.n_features * itemsize
     advice = "raise max_memory"
     rank = getattr(approximation, "rank", None)
     if isinstance(rank, int):

@@ -23,7 +23,7 @@ from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
-from mercer.factors.graphs import GivenAffinity, Neighbors
+from mercer.factors.graphs import AffinityGraph, GivenAffinity, Neighbors
 from mercer.factors.landmarks import Landmarks
 from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.kernels.choice import as_kernel
@@ -33,7 +33,7 @@ from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder
 from mercer.selection.angles import block_notes
-from mercer.selection.gaps import CLEAR, gap_warnings, ranked_gaps, strength
+from mercer.selection.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, strength
 
 __all__ = ["SpectralClustering"]
 
@@ -177,6 +177,12 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 found = self._spectral_map(factor, problem, most, rng=rng, threads=threads)
             ranking = ranked_gaps(found.values, MOST_CLUSTERS)
             k = self._settled_clusters(most, ranking, found, record)
+            if isinstance(factor, AffinityGraph) and k > found.vectors.shape[1]:
+                k = found.vectors.shape[1]
+                record.warn(
+                    f"the graph has {k} eigenvectors of positive eigenvalues, so that {k} clusters "
+                    f"were made instead of {most}: nothing in it tells more of them apart"
+                )
             seed = int(rng.integers(2**63))
             with record.stage("clusters"):
                 labels_by, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
@@ -184,6 +190,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
         if isinstance(factor, QuantizedFactor):
             block_notes(factor, found.values, k, record)
+        if (n_empty := int((weights == 0).sum())) and problem.weights is None:
+            record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
         if k > 1:
             gap_warnings(found.values, found.residuals, k, record)
         if found.n_alone:
@@ -361,7 +369,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             for k, g in ranking[1:]
             if strength(g) > 0.7 * strength(gap) or (k > best and g > CLEAR)  # or finer and clear
         ]
-        if gap < CLEAR or rivals:
+        if gap < SURE or rivals:
             words = ", ".join(f"{k} ({g:.2f})" for k, g in ranking[:4])
             record.warn(
                 f"the number of clusters is not clear: relative gaps are {words}; "

@@ -21,6 +21,7 @@ from mercer.data.rows import BlockRows, Rows, cast, part
 from mercer.data.source import spans
 from mercer.decomposition.base import FactorTransformer
 from mercer.decomposition.preimage import PreImage, fit_preimage
+from mercer.embeddings.binned import densified
 from mercer.embeddings.kpca import PrincipalMap, principal_map
 from mercer.factors.choice import as_approximation
 from mercer.factors.quantized import Quantized, QuantizedFactor
@@ -133,6 +134,7 @@ class KernelPCA(FactorTransformer):
             with record.stage("factor"):
                 on_blocks = {"keep_rows": False} if isinstance(approximation, Quantized) else {}
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads, **on_blocks)
+                factor = densified(factor, problem.sample, rng=rng, threads=threads)
             with record.stage("components"):
                 assert problem.kernel is not None
                 found = principal_map(

@@ -30,6 +30,7 @@ from mercer.kernels.given import GramMatrix, Precomputed
 __all__ = ["AffinityGraph", "GivenAffinity", "Neighbors"]
 
 MOST_NEIGHBORS = 80  # ties per row, when fewer leave the graph in pieces
+TIE = 1e-6  # weaker ones do not hold parts of a graph together
 SPARSE = 0.1  # of the values that are not zero: below, a sparse matrix is quicker
 ASYMMETRY = 1e-8  # of the largest affinity: more is not rounding
 
@@ -77,7 +78,7 @@ class Neighbors(BaseEstimator):
                 kernel, sample, rng=rng, threads=threads, n_clusters=n_clusters
             )
             graph = replace(graph, ties_rows=True)
-            n_parts = sp.csgraph.connected_components(graph.affinities())[0]
+            n_parts = sp.csgraph.connected_components(_felt(graph.affinities()))[0]
             n_neighbors *= 2
             if n_parts <= n_clusters or n_neighbors > min(MOST_NEIGHBORS, len(sample)):
                 return graph
@@ -148,6 +149,11 @@ class AffinityGraph:
     def forget_training(self) -> AffinityGraph:
         """The same without the matrix: what a model keeps."""
         return replace(self, training_matrix=None)
+
+
+def _felt(W: sp.csr_array) -> sp.csr_array:
+    """The ties that an eigensolver can see."""
+    return sp.csr_array(W.multiply(W > TIE))
 
 
 def _check_affinities(W: Any) -> None:

@@ -216,5 +216,5 @@ def _demand_all_seen(n: int, n_seen: int, n_found: int, growth: Any, radius: flo
     estimate = min(n_found * (n / n_seen) ** min(power, 1.0), n)
     raise TooManyBlocksError(
         f"radius={radius:g} makes more than {n_found:,} representatives, by estimate "
-        f"{float(f'{estimate:.2g}'):,.0f} for {n:,} rows; raise radius, or the limit on them (rank)"
+        f"{float(f'{estimate:.2g}'):,.0f} for {n:,} rows; raise radius, or allow more"
     )

@@ -132,6 +132,8 @@ class Quantized(BaseEstimator):
             )
             return _with_training_rows(factor, sample, threads) if keep_rows else factor
 
+    makes_dense = True  # of sparse rows
+
     def enough_rows(self) -> int | None:
         """Blocks hold all rows."""
         return None

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._lazy import LazyModule
+from mercer._memory import Budget
 from mercer._threads import in_order
 from mercer._types import FloatArray
 from mercer.factors.quantization import Quantization, sequential_sample
@@ -17,6 +18,7 @@ __all__ = ["Centers", "PixelBlocks", "find_blocks"]
 
 _jit = LazyModule("mercer.image._jit")
 
+BLOCK_MATRICES = 5  # representatives × representatives, held at once by distances and eigenvectors
 BAND = 2**18  # pixels at a time, in whole lines: what threads share, and how sums are grouped
 ROUNDING = 1e-9  # by which distances between centres may be wrong
 
@@ -69,6 +71,7 @@ def find_blocks(
     width: int,
     radius: float,
     *,
+    budget: Budget,
     threads: int = 1,
 ) -> PixelBlocks:
     """1. Sequential sampling; 2. means; 3. each pixel to the nearest mean; 4. what blocks hold.
@@ -79,6 +82,11 @@ def find_blocks(
     """
     ids, first_owner = sequential_sample(F, radius, width=width, mask=inside)
     m = len(ids)
+    budget.demand(
+        BLOCK_MATRICES * 8 * m * m + F.nbytes,
+        what=f"the {m:,} representatives that radius={radius:g} makes",
+        advice="raise max_memory, or radius",
+    )
     means = _contents(F, first_owner, m, width, threads).representatives
     del first_owner
     centers = Centers.of(means)

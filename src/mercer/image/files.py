@@ -16,6 +16,7 @@ from mercer.io.atomic import replacing
 __all__ = ["read_image", "write_image", "write_labels_image"]
 
 SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I;16N")
+EXACT = (".png", ".tif", ".tiff")  # pictures that keep numbers as they are
 TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
@@ -55,6 +56,10 @@ def write_labels_image(path: str | os.PathLike[str], labels: NDArray[Any]) -> No
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, labels)
         return
+    if Path(path).suffix.lower() not in EXACT:
+        raise ValueError(
+            f"{path} names a format that may change labels, or none; use .npy, .png or .tif"
+        )
     largest = int(labels.max(initial=0))
     if labels.min(initial=0) < 0 or largest > 65535:
         raise ValueError(f"{path} cannot hold labels up to {largest}; write them to a .npy file")

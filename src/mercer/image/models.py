@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._memory import Budget
 from mercer._types import FloatArray, IdArray
 from mercer.embeddings.quantized import quantized_eigen
 from mercer.embeddings.spectral import unit_rows
@@ -76,13 +77,14 @@ def fit_quantized(
     radius: float,
     gamma: float,
     n_init: int,
+    budget: Budget,
     record: Recorder,
     rng: np.random.Generator,
     threads: int = 1,
 ) -> tuple[QuantizedModel, PixelBlocks]:
     """Normalised cut of the block-quantised kernel matrix of all pixels (paper 002, 5.2)."""
     with record.stage("blocks"):
-        blocks = find_blocks(F, inside, width, radius, threads=threads)
+        blocks = find_blocks(F, inside, width, radius, budget=budget, threads=threads)
     held, kernel = blocks.quantization, RBF(gamma)
     most = MOST_SEGMENTS if n_segments == "auto" else int(n_segments)
     if len(held) < most and n_segments != "auto":

@@ -31,6 +31,7 @@ def draw_overlay(
     """
     segmentation = require("skimage.segmentation", "image", "drawing segments")
     color = require("skimage.color", "image", "drawing segments")
+    labels = np.asarray(labels)
     colors = _rgb(as_pixels(image, channel_axis=channel_axis))
     if labels.shape != colors.shape[:2]:
         raise ValueError(

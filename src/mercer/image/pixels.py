@@ -49,7 +49,6 @@ class Pixels:
 
     values: NDArray[Any]
     inside: BoolImage | None  # (height, width); None where all are
-    is_gray: bool  # one channel, which stands for three equal ones
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,7 +97,7 @@ def as_pixels(
             "pass a mask that is True where the image counts"
         )
     _check_finite(values, inside)
-    return Pixels(values, inside, values.shape[2] == 1)
+    return Pixels(values, inside)
 
 
 def _numbers(image: Any) -> NDArray[Any]:

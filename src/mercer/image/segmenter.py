@@ -175,6 +175,7 @@ class Segmenter(BaseEstimator):
         """
         check_is_fitted(self, "model_")
         pixels = self._pixels(image, mask)
+        self._check_memory(pixels)
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             F = self._features_of(pixels, features)
             inside, width = pixels.mask().ravel(), pixels.shape[1]
@@ -191,7 +192,12 @@ class Segmenter(BaseEstimator):
             raise ValueError(
                 f"n_segments={self.n_segments} exceeds the {n:,} pixels of the image; lower it"
             )
+        self._check_memory(pixels)
+
+    def _check_memory(self, pixels: Pixels) -> None:
         n_features = self.n_colors if self._is_histogram() else pixels.n_channels + 2
+        if not isinstance(self.features, str):
+            n_features = max(np.shape(self.features)[-1:] or (1,))
         height, width = pixels.shape
         Budget.of(self.max_memory).demand(
             height * width * (PIXEL_BYTES + 4 * n_features),
@@ -251,6 +257,7 @@ class Segmenter(BaseEstimator):
                 radius=RADIUS * span if self.radius == "auto" else float(self.radius),
                 gamma=0.5 / (SIGMA * span) ** 2 if self.gamma == "auto" else float(self.gamma),
                 n_init=self.n_init,
+                budget=Budget.of(self.max_memory),
                 record=record,
                 rng=as_generator(self.random_state),
                 threads=threads,

@@ -86,6 +86,11 @@ def check_format_fits(row_format: RowFormat, rows: Rows) -> None:
             len(row_format.blocks) == len(rows.parts) and row_format.shift is None,
             "the format of the rows does not match the column blocks",
         )
+        widths = tuple(int(table.shape[1]) for table in rows.parts)
+        demand(
+            row_format.names == rows.names and row_format.widths == widths,
+            "the format of the rows names other column blocks, or other widths of them",
+        )
         for block, table in zip(row_format.blocks, rows.parts, strict=True):
             check_format_fits(block, table)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
@@ -14,6 +15,9 @@ from mercer._random import as_generator
 from mercer._threads import in_order, n_threads, single_threaded_blas
 from mercer._types import FloatArray
 from mercer.data.source import Source
+from mercer.exceptions import MercerWarning
+from mercer.kernels.choice import as_kernel
+from mercer.kernels.given import Precomputed
 from mercer.partitions.codebooks import ENCODINGS
 from mercer.selection.criteria import BALANCE, balance_of
 from mercer.selection.grid import check_judges
@@ -52,8 +56,8 @@ def search(
         of rows to directions (to centres); each pair is a fit of its own.
     X, sample_weight : as in `fit`.
     n_clusters : numbers of clusters, each at least 2.
-    gamma : bandwidths; None compares the estimator's own with wider and narrower ones where it is
-        "auto" and the kernel has one, else takes the kernel as it is.
+    gamma : bandwidths; None takes the estimator's own, and for `KernelSpectralClustering` with
+        gamma="auto" compares it with wider and narrower ones.
     criterion : "bas", "ams" or "blf" (see `mercer.selection.criteria`); None is the estimator's
         encoding, or "bas".
     balance : η, the weight of balanced cluster sizes.
@@ -93,8 +97,16 @@ def search(
     }
     if hasattr(estimator, "search_scores"):
         found: Selection = estimator.search_scores(X, sample_weight, sizes, gammas, **options)
-        return found.demand_feasible()
-    return _search_by_fits(estimator, X, sample_weight, sizes, gammas, **options).demand_feasible()
+    else:
+        found = _search_by_fits(estimator, X, sample_weight, sizes, gammas, **options)
+    if gammas and found.demand_feasible().is_at_edge:
+        warnings.warn(
+            f"the best score ({found.best.score:.3f}) is at the edge of the {len(gammas)} "
+            "bandwidths compared: give gamma a wider range",
+            MercerWarning,
+            stacklevel=2,
+        )
+    return found.demand_feasible()
 
 
 def _search_by_fits(
@@ -117,6 +129,11 @@ def _search_by_fits(
         raise ValueError(
             f"criterion='blf' needs the scores of KernelSpectralClustering; with "
             f"{type(estimator).__name__} use 'bas' or 'ams'"
+        )
+    if isinstance(as_kernel(estimator.kernel or "rbf"), Precomputed):
+        raise ValueError(
+            f"the models of {type(estimator).__name__} are made on part of the rows, which a "
+            "precomputed matrix does not have; pass rows and a kernel of them"
         )
     source = checked_source(X)
     weights = checked_weights(sample_weight, source.n_rows)

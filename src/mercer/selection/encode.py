@@ -66,7 +66,7 @@ def encode(
     rows, w = unit_rows(Y[some]), weights[some]
     published = direction_codebook(coefficients, k)
     tried = [published] if len(published) == k else []
-    tried.append(_directions(refine_directions(rows, farthest_directions(rows, k), w)))
+    tried.append(_directions(refine_directions(rows, farthest_directions(Y[some], k), w)))
     n_iter, is_settled = 1, True
     if n_init:
         assert rng is not None

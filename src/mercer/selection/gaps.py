@@ -7,11 +7,12 @@ import numpy as np
 from mercer._types import FloatArray
 from mercer.report import Recorder
 
-__all__ = ["CLEAR", "gap_warnings", "n_components", "ranked_gaps", "strength"]
+__all__ = ["CLEAR", "SURE", "gap_warnings", "n_components", "ranked_gaps", "strength"]
 
 LEAST = 1e-8  # 1 - λ below this is a component of its own, up to rounding
 UNSOLVED = 1e-3  # an error of eigenvectors that no gap can excuse
-CLEAR = 0.5  # a relative gap that most people would call one
+CLEAR = 0.5  # a relative gap that speaks for a number of clusters ...
+SURE = 0.65  # ... and one that one cloud of points rarely has
 
 
 def ranked_gaps(values: FloatArray, most: int) -> list[tuple[int, float]]:

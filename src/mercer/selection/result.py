@@ -56,6 +56,12 @@ class Selection:
         alike = self.scores[:, column] >= np.nanmax(self.scores) - ALIKE
         return self._candidate(int(np.flatnonzero(alike)[0]), column)
 
+    @property
+    def is_at_edge(self) -> bool:
+        """Whether the scores might rise beyond the bandwidths that were compared."""
+        row = int(np.nanargmax(self.scores)) // len(self.n_clusters)
+        return len(self.gammas) > 2 and row in (0, len(self.gammas) - 1)
+
     def ranking(self) -> list[Candidate]:
         """For each number of clusters its best bandwidth, best first: the best and runners-up."""
         feasible = [c for c in range(len(self.n_clusters)) if not np.isnan(self.scores[:, c]).all()]
