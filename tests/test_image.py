@@ -515,6 +515,6 @@ def test_labels_are_not_written_where_they_would_change(tmp_path: Path) -> None:
 def test_representatives_and_features_stay_within_memory(picture: Any) -> None:
     with pytest.raises(BudgetError, match="representatives that radius"):
         Segmenter(4, radius=14.0, max_memory="20MB").fit(picture[0])
-    wide = np.zeros((*picture[0].shape[:2], 400))
+    wide = np.zeros((*picture[0].shape[:2], 600))
     with pytest.raises(BudgetError, match="pixels"):
         Segmenter(4, features=wide, max_memory="20MB").fit(picture[0])
