@@ -292,7 +292,7 @@ def all_rows(X: np.ndarray, k: int) -> dict[str, float]:
     sample, factor = binned(X, 256)
     lap("bins")
     rng = np.random.default_rng(0)
-    found = spectral_map(factor, sample, k + 1, solver="arpack", rng=rng)
+    found = spectral_map(factor, sample, k + 1, solver="auto", rng=rng)
     lap("eigenvectors")
     Y = unit_rows(found.points[:, :k])
     cones = find_cones(Y, sample.weights, k, assign_labels="kmeans", n_init=1, rng=rng)
