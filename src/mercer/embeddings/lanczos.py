@@ -95,7 +95,7 @@ def _beside(w: FloatArray, known: FloatArray, basis: FloatArray) -> tuple[FloatA
 
 
 def _new_direction(known: FloatArray, basis: FloatArray, rng: np.random.Generator) -> FloatArray:
-    w = rng.standard_normal((known.shape[1],))
+    w: FloatArray = rng.standard_normal((known.shape[1],))
     for _ in range(2):
         w = _beside(w, known, basis)[0]
         w = w / np.linalg.norm(w)
