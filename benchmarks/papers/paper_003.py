@@ -540,7 +540,8 @@ def draw(found: dict[str, Any], path: Path) -> None:
             values = [row["seconds"] for row in sizes.values()]
             axes[1].loglog([int(s) for s in sizes], values, style, label=f"{title}, {name}")
     axes[1].set(title="seconds against R", xlabel="R")
-    axes[1].legend(fontsize=7)
+    if found.get("grids"):
+        axes[1].legend(fontsize=7)
     if found.get("rows"):
         rows = found["rows"]
         totals = [r["bins"] + r["eigenvectors"] + r["clusters"] for r in rows]

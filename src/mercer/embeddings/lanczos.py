@@ -16,7 +16,7 @@ from mercer._types import FloatArray
 __all__ = ["RitzPairs", "lanczos"]
 
 LOOK_EVERY = 2  # steps
-LOST = 0.3  # a vector that loses more than this in projection is projected again
+KEPT = 0.7  # what keeps less of itself in projection is projected again: errors must not grow
 NOTHING = 1e-13  # length of a new direction that is only rounding
 
 
@@ -55,10 +55,9 @@ def lanczos(
     while True:
         w = apply(basis[length])
         n_products += 1
-        size_before = np.linalg.norm(w)
-        w, h = _beside(w, known, basis[: length + 1])
-        size = np.linalg.norm(w)
-        if size < LOST * size_before:
+        h, size, before = np.zeros(length + 1), np.linalg.norm(w), np.inf
+        while NOTHING < size < KEPT * before:
+            before = float(size)
             w, more = _beside(w, known, basis[: length + 1])
             h += more
             size = np.linalg.norm(w)
