@@ -307,6 +307,7 @@ def study_rows(folder: Path, found: dict[str, Any], quick: bool) -> Any:
     """All rows in the graph, and the estimator (a sample of 100,000 makes the graph)."""
     X, _ = load(folder, "poker_SIMULATED_1025010", np.float32)
     rows = found["rows"] = []
+    all_rows(X[:1000], 10)  # compiled loops are loaded
     for n in (1000, 10_000) if quick else (1000, 10_000, 100_000, 1_000_000):
         rows.append({"n": n, **all_rows(X[:n], 10)})
         yield n

@@ -152,6 +152,31 @@ def bins_of_codes(codes, ids, keys):  # ids, keys: OUT (n,)
 
 
 @jit
+def keep_shared(ids, heavy, sizes):  # ids: INOUT; sizes: INOUT zeros (number of bins,)
+    """Number anew the bins of two or more rows, or of a heavy one; all others share the last.
+
+    On return sizes is 0 for bins that are not kept.
+    """
+    for i in range(ids.shape[0]):
+        sizes[ids[i]] += 1
+    for i in heavy:
+        sizes[ids[i]] += 1
+    numbers = np.empty(sizes.shape[0], np.int32)
+    count = 0
+    for b in range(sizes.shape[0]):
+        if sizes[b] > 1:
+            numbers[b] = count
+            count += 1
+        else:
+            sizes[b] = 0
+    for b in range(sizes.shape[0]):
+        if sizes[b] == 0:
+            numbers[b] = count
+    for i in range(ids.shape[0]):
+        ids[i] = numbers[ids[i]]
+
+
+@jit
 def find_codes(codes, keys, slots, ids):  # ids: OUT
     """The numbers of known codes, -1 for others."""
     mask = np.uint64(slots.shape[0] - 1)
