@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,28 +21,30 @@ from mercer.data.inputs import as_source
 from mercer.data.rows import Rows, cast
 from mercer.data.sample import Sample
 from mercer.data.source import spans
-from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
+from mercer.embeddings.eigen import SMALL, Eigenpairs, Solver, leading_eigenpairs
+from mercer.embeddings.lanczos import RitzPairs, lanczos
 from mercer.factors.binning import BinningFactor
+from mercer.factors.bundles import Bundles, bundled, neighbor_sums, parts_of_rows
 from mercer.kernels.base import Kernel
 
 __all__ = [
     "BinComponents",
     "BinGraph",
     "bin_components",
-    "complete_eigenpairs",
     "densified",
+    "part_vectors",
     "settled_eigenpairs",
 ]
 
 _jit = LazyModule("mercer.factors._binning_jit")
 
-GROUPS = 8  # of grids; their sums are added in order, so threads do not change the bits
-TOL = 1e-4  # of the first solution ...
-LOOK_TOL = 1e-2  # enough to see whether an eigenvector was overlooked
+TOL = 1e-4  # of the singular vectors of the scaled Z, as in the paper ...
 ROUGH_TOL = 1e-2  # of principal directions, of which the last matter little
-GAP_SHARE = 0.01  # ... which is repeated where residuals are above this share of the last gap
+GAP_SHARE = 0.01  # ... and residuals above this share of the last gap are worth some more products
 LEAST_TOL = 1e-8
 LEAST_VALUE = 1e-10  # eigenvalues below are rounding
+LOOKS = 8  # products that show whether an eigenvector was overlooked
+ITERATIONS = 50  # of the other solvers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +53,18 @@ class BinGraph:
 
     factor: BinningFactor
     threads: int = 1
+    bundles: tuple[Bundles, Bundles] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bundles = bundled(self._training().ids, np.diff(self.factor.bins.starts))
+        object.__setattr__(self, "bundles", bundles)
 
     def product(self, V: FloatArray) -> FloatArray:
-        """Z Zᵀ V over the kept bins: scatter into bins, gather from them, grid by grid."""
-        training, starts = self._training(), self.factor.bins.starts
-        V = np.ascontiguousarray(V[:, 0] if V.ndim == 2 and V.shape[1] == 1 else V, np.float64)
-        loop = _jit.neighbor_sums if V.ndim == 1 else _jit.block_neighbor_sums
-        width = int(np.diff(starts).max()) + 1
-        ends = np.linspace(0, len(training.ids), GROUPS + 1).astype(np.intp)
-
-        def group(number: int) -> FloatArray:
-            y, out = np.empty((width, *V.shape[1:])), np.empty_like(V)
-            loop(training.ids, starts, ends[number], ends[number + 1], V, y, out)
-            return out
-
-        total = np.zeros_like(V)
-        for part in in_order(group, range(GROUPS), self.threads):
-            total += part
-        total /= self.factor.rank
-        return total
+        """Z Zᵀ V over the kept bins: sums over bins, read by the rows in them."""
+        if V.ndim == 2:
+            return np.stack([self.product(v) for v in V.T], axis=1)
+        v = np.ascontiguousarray(V, np.float64)
+        return neighbor_sums(self.bundles, v, self.threads) / self.factor.rank
 
     def diagonal(self) -> FloatArray:
         """What bins with one row alone add to the diagonal of Z Zᵀ; 0 for rows without ties."""
@@ -79,6 +75,11 @@ class BinGraph:
         """Which rows are in a kept bin at all."""
         return self._training().n_alone < self.factor.rank
 
+    def parts(self) -> Any:
+        """The unconnected part of the graph that each row is in, as the number of a row."""
+        n_bins = np.diff(self.factor.bins.starts)
+        return parts_of_rows(self._training().ids, n_bins, self.is_tied())
+
     def operator(self, scale: FloatArray, diagonal: FloatArray) -> Any:
         """diag(s) (Z Zᵀ + diag) diag(s) as scipy's linear operator."""
         from scipy.sparse.linalg import LinearOperator
@@ -86,7 +87,7 @@ class BinGraph:
         def apply(V: FloatArray) -> FloatArray:
             s, on_diagonal = (x if V.ndim == 1 else x[:, None] for x in (scale, diagonal))
             scaled = s * V
-            return s * (self.product(scaled).reshape(V.shape) + on_diagonal * scaled)
+            return s * (self.product(scaled) + on_diagonal * scaled)
 
         n = len(scale)
         return LinearOperator((n, n), matvec=apply, matmat=apply, rmatvec=apply, dtype=np.float64)
@@ -110,55 +111,114 @@ class BinGraph:
         return self.factor.training_bins
 
 
-def settled_eigenpairs(
-    A: Any, m: int, *, solver: Solver, rng: np.random.Generator, tol: float = TOL
-) -> Eigenpairs:
-    """Leading eigenpairs to a tolerance that follows the last gap: what labels depend on."""
-    pairs = complete_eigenpairs(A, m, solver=solver, tol=tol, rng=rng)
-    if len(pairs.values) < 2:
-        return pairs
-    wanted = GAP_SHARE * float(pairs.values[-2] - pairs.values[-1])
-    if pairs.residuals.max() <= max(wanted, LEAST_TOL):
-        return pairs
-    finer = max(wanted, LEAST_TOL) / 2
-    better = complete_eigenpairs(A, m, solver=solver, tol=finer, rng=rng)
-    return better if len(better.values) == len(pairs.values) else pairs
+def part_vectors(graph: BinGraph, masses: FloatArray, m: int) -> FloatArray:
+    """Eigenvectors of D^-½ W D^-½ that are known: one for each of the ≤ m heaviest parts (rows).
 
-
-def complete_eigenpairs(
-    A: Any, m: int, *, solver: Solver, tol: float, rng: np.random.Generator
-) -> Eigenpairs:
-    """Leading eigenpairs, none of them forgotten.
-
-    A Krylov space of one start holds one vector for each eigenvalue, so ARPACK overlooks copies,
-    such as the ones of a graph of several parts. What is left beside the vectors found is looked at
-    until its largest eigenvalue is below all of theirs.
+    D^½ 1 on an unconnected part belongs to the eigenvalue 1; masses are the squares, w·d.
     """
-    pairs = leading_eigenpairs(A, m, solver=solver, tol=tol, rng=rng)
-    for _ in range(len(pairs.values) if pairs.solver == "arpack" else 0):
-        rest = _beside(A, pairs.vectors)
-        largest = leading_eigenpairs(rest, 1, solver="arpack", tol=LOOK_TOL, rng=rng)
-        if not len(largest.values) or largest.values[0] <= pairs.values[-1] + tol:
+    parts = graph.parts()
+    weights = np.bincount(parts, masses)
+    heaviest = np.argsort(-weights, kind="stable")[: min(m, np.count_nonzero(weights))]
+    return np.array([np.sqrt(np.where(parts == c, masses, 0.0) / weights[c]) for c in heaviest])
+
+
+def settled_eigenpairs(
+    A: Any,
+    m: int,
+    *,
+    solver: Solver,
+    rng: np.random.Generator,
+    tol: float = TOL,
+    known: FloatArray | None = None,
+) -> Eigenpairs:
+    """Leading eigenpairs, none forgotten, to a tolerance that follows the last gap.
+
+    `known`: eigenvectors (rows) of the largest eigenvalue, 1. The number of products is bounded:
+    what was reached is returned with its residuals.
+    """
+    n = A.shape[0]
+    if solver == "auto" and n > SMALL and m <= n // 3:
+        return _by_lanczos(A, m, tol, rng, np.empty((0, n)) if known is None else known[:m])
+    pairs = leading_eigenpairs(A, m, solver=solver, tol=tol, max_iter=ITERATIONS, rng=rng)
+    if pairs.solver.startswith("dense"):
+        return pairs
+    pairs = _completed(A, pairs, tol, rng)
+    finer = _wanted(pairs.values)
+    if pairs.residuals.max() <= finer:
+        return pairs
+    better = leading_eigenpairs(A, m, solver=solver, tol=finer / 2, max_iter=ITERATIONS, rng=rng)
+    return _completed(A, better, finer, rng) if len(better.values) == len(pairs.values) else pairs
+
+
+def _wanted(values: FloatArray) -> float:
+    """Residuals that tell the last value from the one before: labels depend on this gap."""
+    return max(GAP_SHARE * float(values[-2] - values[-1]), LEAST_TOL) if len(values) > 1 else 1.0
+
+
+def _by_lanczos(
+    A: Any, m: int, tol: float, rng: np.random.Generator, known: FloatArray
+) -> Eigenpairs:
+    ones, signs = np.ones(len(known)), np.sign(known.sum(axis=1, keepdims=True))
+    pairs = Eigenpairs(ones, (signs * known).T, np.zeros(len(known)), "lanczos")
+    if len(known) == m:
+        return pairs
+    n_more = m - len(known)
+
+    def is_enough(values: FloatArray, residuals: FloatArray, n_products: int) -> bool:
+        if len(values) < n_more or not _within(tol, values, residuals):
+            return False
+        return residuals.max() <= _wanted(values) or n_products >= 10 * m + 100
+
+    found = lanczos(
+        A.matvec,
+        A.shape[0],
+        n_more,
+        is_enough=is_enough,
+        most_products=20 * m + 100,
+        rng=rng,
+        known=known,
+    )
+    return _completed(A, _joined(pairs, found, m), tol, rng)
+
+
+def _within(tol: float, values: FloatArray, residuals: FloatArray) -> bool:
+    """‖Z v - σ u‖ ≤ tol·‖Z‖ for singular vectors, where λ = σ² and the residual of λ is σ times."""
+    largest = max(float(values[0]), np.finfo(float).tiny)
+    return bool(np.all(residuals <= tol * np.sqrt(largest * np.maximum(values, tol * largest))))
+
+
+def _joined(pairs: Eigenpairs, more: RitzPairs, m: int) -> Eigenpairs:
+    """The m largest of both, signs settled."""
+    top = more.vectors[np.abs(more.vectors).argmax(axis=0), np.arange(len(more.values))]
+    values = np.concatenate([pairs.values, more.values])
+    vectors = np.concatenate([pairs.vectors, more.vectors * np.where(top < 0, -1.0, 1.0)], axis=1)
+    # what is new is orthogonal to the others, and sees of A only what is beside them
+    new = np.sqrt(more.residuals**2 + np.sum(pairs.residuals**2))
+    residuals = np.concatenate([pairs.residuals, new])
+    order = np.argsort(-values, kind="stable")[:m]
+    return Eigenpairs(values[order], vectors[:, order], residuals[order], pairs.solver)
+
+
+def _completed(A: Any, pairs: Eigenpairs, tol: float, rng: np.random.Generator) -> Eigenpairs:
+    """With eigenpairs that were overlooked.
+
+    A Krylov space of one start holds one vector for each eigenvalue, so it may overlook copies, and
+    near copies. What is left beside the vectors found is looked at until its largest eigenvalue is
+    below all of theirs.
+    """
+    n, m = A.shape[0], len(pairs.values)
+    for _ in range(m if n > m else 0):
+        known = np.ascontiguousarray(pairs.vectors.T)
+        beside = partial(lanczos, A.matvec, n, 1, rng=rng, known=known)
+        look = beside(is_enough=lambda *_: False, most_products=LOOKS)
+        if look.values[0] <= pairs.values[-1] + tol * pairs.values[0]:
             break
-        missed = leading_eigenpairs(rest, 1, solver="arpack", tol=tol, rng=rng)
-        basis, _ = np.linalg.qr(np.c_[pairs.vectors, missed.vectors])
-        values, turn = np.linalg.eigh(basis.T @ (A @ basis))
-        last = slice(None, -len(pairs.values) - 1, -1)
-        values, vectors = values[last], basis @ turn[:, last]
-        residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-        pairs = Eigenpairs(values, vectors, residuals, pairs.solver)
+        missed = beside(
+            is_enough=lambda values, residuals, _: _within(tol, values, residuals),
+            most_products=ITERATIONS + LOOKS,
+        )
+        pairs = _joined(pairs, missed, m)
     return pairs
-
-
-def _beside(A: Any, U: FloatArray) -> Any:
-    """A on the complement of orthonormal columns U."""
-    from scipy.sparse.linalg import LinearOperator
-
-    def apply(V: FloatArray) -> FloatArray:
-        Y = A @ (V - U @ (U.T @ V))
-        return Y - U @ (U.T @ Y)
-
-    return LinearOperator(A.shape, matvec=apply, matmat=apply, rmatvec=apply, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +274,7 @@ def bin_components(
     """Principal directions: Z Zᵀ = U Λ Uᵀ (weighted) gives F = Z (Zᵀ U Λ^-½) ≈ U Λ^½."""
     graph, roots = BinGraph(factor, threads), np.sqrt(sample.weights)
     A = graph.operator(roots, np.zeros(len(sample)))
-    pairs = complete_eigenpairs(A, factor.components, solver="auto", tol=ROUGH_TOL, rng=rng)
+    pairs = settled_eigenpairs(A, factor.components, solver="auto", tol=ROUGH_TOL, rng=rng)
     kept = pairs.values > LEAST_VALUE * pairs.values[0]
     values, U = pairs.values[kept], pairs.vectors[:, kept]
     vectors = graph.bin_vectors(roots[:, None] * U / np.sqrt(values))

@@ -16,7 +16,7 @@ from mercer._lazy import LazyModule
 from mercer._types import FloatArray
 from mercer.data.sample import Sample
 from mercer.data.source import spans
-from mercer.embeddings.binned import LEAST_VALUE, BinGraph, settled_eigenpairs
+from mercer.embeddings.binned import LEAST_VALUE, BinGraph, part_vectors, settled_eigenpairs
 from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
 from mercer.embeddings.walks import leading_walk
 from mercer.factors.binning import BinningFactor
@@ -167,9 +167,10 @@ def binning_map(
     alone, is_tied = graph.diagonal(), graph.is_tied()
     degrees = graph.product(w) + alone * w  # eq. 6: d = Z(Zᵀ1)
     scale = np.sqrt(np.where(is_tied, w / np.where(is_tied, degrees, 1.0), 0.0))
-    pairs = settled_eigenpairs(
-        graph.operator(scale, alone), min(m, int(is_tied.sum())), solver=solver, rng=rng
-    )
+    m = min(m, int(is_tied.sum()))
+    known = part_vectors(graph, np.where(is_tied, w * degrees, 0.0), m)
+    A = graph.operator(scale, alone)
+    pairs = settled_eigenpairs(A, m, solver=solver, rng=rng, known=known)
     kept = pairs.values > LEAST_VALUE
     U, values = pairs.vectors[:, kept], pairs.values[kept]
     vectors = graph.bin_vectors(scale[:, None] * U / values)

@@ -10,7 +10,6 @@ FIRST, SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 HALF, ONE = np.uint64(33), np.uint64(1)
 LARGEST = 2.0**52  # added to a whole number below it, it leaves that number in the low bits
-FEW = 1024  # bins of a grid whose sums fit into the first cache four times
 CHUNK = 2048  # rows whose codes fit into the first cache
 
 
@@ -153,6 +152,31 @@ def bins_of_codes(codes, ids, keys):  # ids, keys: OUT (n,)
 
 
 @jit
+def keep_shared(ids, heavy, sizes):  # ids: INOUT; sizes: INOUT zeros (number of bins,)
+    """Number anew the bins of two or more rows, or of a heavy one; all others share the last.
+
+    On return sizes is 0 for bins that are not kept.
+    """
+    for i in range(ids.shape[0]):
+        sizes[ids[i]] += 1
+    for i in heavy:
+        sizes[ids[i]] += 1
+    numbers = np.empty(sizes.shape[0], np.int32)
+    count = 0
+    for b in range(sizes.shape[0]):
+        if sizes[b] > 1:
+            numbers[b] = count
+            count += 1
+        else:
+            sizes[b] = 0
+    for b in range(sizes.shape[0]):
+        if sizes[b] == 0:
+            numbers[b] = count
+    for i in range(ids.shape[0]):
+        ids[i] = numbers[ids[i]]
+
+
+@jit
 def find_codes(codes, keys, slots, ids):  # ids: OUT
     """The numbers of known codes, -1 for others."""
     mask = np.uint64(slots.shape[0] - 1)
@@ -164,60 +188,111 @@ def find_codes(codes, keys, slots, ids):  # ids: OUT
 
 
 @jit
-def add_by_lanes(row, v, y):  # y: INOUT (width + 1,)
-    """y[row] += v in four lanes: where bins are few, a sum need not wait for the one before."""
-    n, width = v.shape[0], y.shape[0]
-    lanes = np.zeros((4, width))
-    for i in range(0, n - n % 4, 4):
-        lanes[0, row[i]] += v[i]
-        lanes[1, row[i + 1]] += v[i + 1]
-        lanes[2, row[i + 2]] += v[i + 2]
-        lanes[3, row[i + 3]] += v[i + 3]
-    for i in range(n - n % 4, n):
-        lanes[0, row[i]] += v[i]
-    for b in range(width):
-        y[b] += (lanes[0, b] + lanes[1, b]) + (lanes[2, b] + lanes[3, b])
+def join(ids, width, joined):  # joined: INOUT
+    """One more digit, of `width` values, behind the numbers."""
+    for i in range(ids.shape[0]):
+        joined[i] = joined[i] * width + ids[i]
 
 
 @jit
-def neighbor_sums(ids, starts, first, last, v, y, out):  # y: scratch; out: OUT (n,)
-    """out = Σ_g Z_g(Z_gᵀv) over the grids first to last, Z_g having a one in each row's bin.
+def spread(table, widths, rests, parts):  # table: INOUT; rests, parts: scratch
+    """Sums over the cells of several grids at once → in each cell, Σ over the grids of its bin's.
 
-    A grid's sums y are read while they are in the cache. Ids of rows outside kept bins point to the
-    last number of their grid, whose sum is taken for nothing.
+    A cell's number has a digit for each grid. From the last digit to the first, sums over it and
+    sums over all others; then back. The last value of a digit stands for no bin: its sum is 0.
     """
-    out[:] = 0.0
-    n = v.shape[0]
-    for g in range(first, last):
-        row, width = ids[g], starts[g + 1] - starts[g]
-        y[: width + 1] = 0.0
-        if width < FEW:
-            add_by_lanes(row, v, y[: width + 1])
-        else:
-            for i in range(n):
-                y[row[i]] += v[i]
-        y[width] = 0.0
-        for i in range(n):
-            out[i] += y[row[i]]
+    size = 1
+    for q in range(widths.shape[0]):
+        size *= widths[q]
+    whole = table[:size]
+    place, part_place = 0, 0
+    for q in range(widths.shape[0] - 1, 0, -1):
+        width = widths[q]
+        size //= width
+        rest, part = rests[place : place + size], parts[part_place : part_place + width]
+        part[:] = 0.0
+        for r in range(size):
+            total = 0.0
+            for b in range(width):
+                total += whole[r * width + b]
+                part[b] += whole[r * width + b]
+            rest[r] = total
+        part[width - 1] = 0.0
+        whole = rest
+        place += size
+        part_place += width
+    whole[size - 1] = 0.0
+    for q in range(1, widths.shape[0]):
+        width = widths[q]
+        place -= size
+        part_place -= width
+        rest, part = rests[place : place + size], parts[part_place : part_place + width]
+        whole = table[: size * width]
+        if q < widths.shape[0] - 1:
+            whole = rests[place - size * width : place]
+        for r in range(size):
+            for b in range(width):
+                whole[r * width + b] = rest[r] + part[b]
+        size *= width
 
 
 @jit
-def block_neighbor_sums(ids, starts, first, last, V, Y, out):  # Y: scratch; out: OUT (n, m)
-    """The same for the columns of V at once."""
-    out[:] = 0.0
-    n, m = V.shape
-    for g in range(first, last):
-        row, width = ids[g], starts[g + 1] - starts[g]
-        Y[: width + 1] = 0.0
+def add_neighbor_sums(ids, rows, starts, widths, first, last, v, tables, rests, parts, out):
+    """out += Σ_g Z_g(Z_gᵀv) over the bundles first to last; tables, rests, parts are scratch.
+
+    ids[rows[t]] are cells of bundle t, whose grids have the widths starts[t] to starts[t + 1]. Four
+    bundles at a time: their sums do not wait for each other, and v and out are read once for all.
+    """
+    n = v.shape[0]
+    for t in range(first, last, 4):
+        for j in range(4):
+            size = 1
+            for q in range(starts[min(t + j, last - 1)], starts[min(t + j, last - 1) + 1]):
+                size *= widths[q]
+            tables[j, :size] = 0.0
+        ids0, ids1 = ids[rows[t]], ids[rows[min(t + 1, last - 1)]]
+        ids2, ids3 = ids[rows[min(t + 2, last - 1)]], ids[rows[min(t + 3, last - 1)]]
+        sums0, sums1, sums2, sums3 = tables[0], tables[1], tables[2], tables[3]
         for i in range(n):
-            b = row[i]
-            for c in range(m):
-                Y[b, c] += V[i, c]
-        Y[width] = 0.0
+            sums0[np.uint32(ids0[i])] += v[i]
+            sums1[np.uint32(ids1[i])] += v[i]
+            sums2[np.uint32(ids2[i])] += v[i]
+            sums3[np.uint32(ids3[i])] += v[i]
+        for j in range(4):
+            if t + j < last:
+                spread(tables[j], widths[starts[t + j] : starts[t + j + 1]], rests, parts)
+            else:  # the last bundle stood in for a fourth
+                tables[j] = 0.0
         for i in range(n):
-            b = row[i]
-            for c in range(m):
-                out[i, c] += Y[b, c]
+            out[i] += (sums0[np.uint32(ids0[i])] + sums1[np.uint32(ids1[i])]) + (
+                sums2[np.uint32(ids2[i])] + sums3[np.uint32(ids3[i])]
+            )
+
+
+@jit
+def root(parents, i):  # parents: INOUT
+    while parents[i] != i:
+        parents[i] = parents[parents[i]]
+        i = parents[i]
+    return i
+
+
+@jit
+def unite_bins(ids, width, parents, firsts):  # parents: INOUT; firsts: scratch (width,)
+    """Join the parts that share a bin of a grid; returns how many parts fewer there are."""
+    fewer = 0
+    firsts[:width] = -1
+    for i in range(ids.shape[0]):
+        b = ids[i]
+        if b < width:
+            if firsts[b] < 0:
+                firsts[b] = i
+            else:
+                one, other = root(parents, firsts[b]), root(parents, i)
+                if one != other:
+                    parents[max(one, other)] = min(one, other)
+                    fewer += 1
+    return fewer
 
 
 @jit

@@ -321,11 +321,9 @@ def _number_bins(
             count = _jit.bins_of_codes(_Codes(rows, grids).of_grid(g), mine, keys)
         else:
             count = _jit.bins_of_grid(columns, *grids.grid(g), mine, keys)
-        kept = np.bincount(mine, minlength=count) > 1
-        kept[mine[heavy]] = True
-        numbers = np.where(kept, np.cumsum(kept) - 1, kept.sum()).astype(np.int32)
-        np.take(numbers, mine, out=mine)
-        return keys[:count][kept]
+        sizes = np.zeros(count, np.int64)
+        _jit.keep_shared(mine, heavy, sizes)
+        return keys[:count][sizes > 0]
 
     keys = list(in_order(number, range(len(grids)), threads))
     widths = [len(part) for part in keys]
