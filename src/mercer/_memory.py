@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from mercer.exceptions import BudgetError
 
-__all__ = ["Budget", "free_memory", "human_bytes", "parse_bytes"]
+__all__ = ["Budget", "free_memory", "give_back", "human_bytes", "parse_bytes"]
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 BINARY = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -92,3 +94,10 @@ def _available_in_container() -> list[int]:
         return [] if limit == "max" else [int(limit) - used]
     except (OSError, ValueError):
         return []
+
+
+def give_back() -> None:
+    """Return freed memory to the system, where the C library would keep it for later (glibc)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

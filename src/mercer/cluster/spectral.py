@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._memory import give_back
 from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
@@ -187,6 +188,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             with record.stage("clusters"):
                 labels_by, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
             with record.stage("labels"):
+                if problem.sample.inverse is None:
+                    give_back()  # what the eigenvectors took, before labels of many rows come
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
         if isinstance(factor, QuantizedFactor):
             block_notes(factor, found.values, k, record)
