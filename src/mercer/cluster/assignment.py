@@ -119,17 +119,19 @@ def label_rows(
     source, weights = problem.source, problem.weights
     labels = np.empty(source.n_rows, np.intp) if source.in_memory else None
     totals = np.zeros(n_clusters)
-    for start, tile in sweep(
-        source,
-        lambda rows, start: (start, decide(rows)),
-        block_rows=problem.block_rows,
-        threads=threads,
-        stage="labels",
-    ):
-        w = None if weights is None else weights[start : start + len(tile)]
-        totals += np.bincount(tile, weights=w, minlength=len(totals))
+
+    def label(rows: Rows, start: int) -> FloatArray:
+        """Write the labels of a tile, return its weights: all of it by the tile's thread."""
+        tile = decide(rows)
         if labels is not None:
             labels[start : start + len(tile)] = tile
+        w = None if weights is None else weights[start : start + len(tile)]
+        return np.bincount(tile, weights=w, minlength=n_clusters).astype(np.float64)
+
+    for counts in sweep(
+        source, label, block_rows=problem.block_rows, threads=threads, stage="labels"
+    ):
+        totals += counts
     return labels, totals
 
 
