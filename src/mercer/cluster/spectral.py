@@ -177,13 +177,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             with record.stage("eigenvectors"):
                 found = self._spectral_map(factor, problem, most, rng=rng, threads=threads)
             ranking = ranked_gaps(found.values, MOST_CLUSTERS)
-            k = self._settled_clusters(most, ranking, found, record)
-            if isinstance(factor, AffinityGraph) and k > found.vectors.shape[1]:
-                k = found.vectors.shape[1]
-                record.warn(
-                    f"the graph has {k} eigenvectors of positive eigenvalues, so that {k} clusters "
-                    f"were made instead of {most}: nothing in it tells more of them apart"
-                )
+            k = self._settled_clusters(most, ranking, factor, found, record)
             seed = int(rng.integers(2**63))
             with record.stage("clusters"):
                 labels_by, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
@@ -195,18 +189,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             block_notes(factor, found.values, k, record)
         if (n_empty := int((weights == 0).sum())) and problem.weights is None:
             record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
-        if k > 1:
-            gap_warnings(found.values, found.residuals, k, record)
-        if found.n_alone:
-            record.warn(
-                f"{found.n_alone:,} rows are tied to no other, not even to themselves: nothing "
-                "tells their cluster, and they went to one of them; give them affinities"
-            )
-        if found.n_clamped:
-            record.warn(
-                f"{found.n_clamped:,} rows have no positive degree in the low-rank graph: its "
-                "approximation is too coarse for this bandwidth; raise rank, or use a smaller gamma"
-            )
+        _warn_of_map(found, k, record)
         found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed)
         return self._remember(found_here, problem, approximation, record)
 
@@ -359,8 +342,21 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         )
 
     def _settled_clusters(
-        self, most: int, ranking: list[tuple[int, float]], found: SpectralMap, record: Recorder
+        self,
+        most: int,
+        ranking: list[tuple[int, float]],
+        factor: Any,
+        found: SpectralMap,
+        record: Recorder,
     ) -> int:
+        """As many as asked for, if a given graph tells so many apart; or by the largest gap."""
+        told = found.vectors.shape[1]
+        if self.n_clusters != "auto" and isinstance(factor, AffinityGraph) and most > told:
+            record.warn(
+                f"the graph has {told} eigenvectors of positive eigenvalues, so that {told} "
+                f"clusters were made instead of {most}: nothing in it tells more of them apart"
+            )
+            return told
         if self.n_clusters != "auto":
             return most
         if not ranking:
@@ -489,6 +485,22 @@ class Found:
     ranking: list[tuple[int, float]]
     n_iter: int
     seed: int
+
+
+def _warn_of_map(found: SpectralMap, k: int, record: Recorder) -> None:
+    """What the eigenvectors leave open, and rows that had no part in them."""
+    if k > 1:
+        gap_warnings(found.values, found.residuals, k, record)
+    if found.n_alone:
+        record.warn(
+            f"{found.n_alone:,} rows are tied to no other, not even to themselves: nothing "
+            "tells their cluster, and they went to one of them; give them affinities"
+        )
+    if found.n_clamped:
+        record.warn(
+            f"{found.n_clamped:,} rows have no positive degree in the low-rank graph: its "
+            "approximation is too coarse for this bandwidth; raise rank, or use a smaller gamma"
+        )
 
 
 def _label_all(

@@ -39,6 +39,8 @@ class KernelFeatures(FactorTransformer):
     give a smaller error at the same rank, the bandwidth is chosen from the data, and the rows may
     come from anywhere (`mercer.as_source`) in any amount. Time O(n·rank²), memory within
     `max_memory`; a row's float64 features do not depend on the rows around it, nor on the threads.
+    Random pivots are drawn among ten rows for each of them (more do not lower the error), whose
+    `trace_error` is told; greedy pivots, centres and leverage scores look at all rows.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ class KernelFeatures(FactorTransformer):
         return self._rows(self._checked(X))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
-        """`fit`, then `transform`, at the cost of `fit` where all rows are distinct.
+        """`fit`, then `transform`; rows that the fit still holds are not computed again.
 
         Equal to `transform` but for rounding.
         """

@@ -12,7 +12,7 @@ import numpy as np
 from mercer._progress import tell
 from mercer._threads import in_order
 from mercer._types import FloatArray
-from mercer.data.rows import part, take
+from mercer.data.rows import take
 from mercer.data.sample import Sample
 from mercer.embeddings.scores import (
     ScoreMap,
@@ -86,12 +86,12 @@ def split(
 
 def subsample(sample: Sample, ids: Any) -> Sample:
     """Some rows of a sample."""
-    if isinstance(ids, slice):
-        rows = part(sample.rows, ids.start, ids.stop)
-    else:
-        rows = take(sample.rows, ids)
     return replace(
-        sample, rows=rows, weights=sample.weights[ids], ids=sample.ids[ids], inverse=None
+        sample,
+        rows=take(sample.rows, ids),
+        weights=sample.weights[ids],
+        ids=sample.ids[ids],
+        inverse=None,
     )
 
 
