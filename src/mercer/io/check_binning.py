@@ -16,7 +16,7 @@ from mercer.data.format import RowFormat
 from mercer.data.rows import BlockRows
 from mercer.embeddings.binned import BinComponents
 from mercer.factors.binning import MOST_BINS, REFERENCES, BinningFactor, Grids, KnownBins
-from mercer.io.check_rows import check_format_fits, check_kernel, is_array, is_table
+from mercer.io.check_rows import check_format_fits, check_kernel, is_array, is_double, is_table
 from mercer.io.damage import demand
 from mercer.kernels.exponential import Laplacian
 
@@ -50,7 +50,7 @@ class BinList:
 def check_grids(grids: Grids) -> None:
     """Each grid has dimensions of the box, and cells of positive size."""
     low, high, dims = grids.low, grids.high, grids.dims
-    is_box = _is_double(low) and _is_double(high) and len(low) == len(high) > 0
+    is_box = is_double(low, 1) and is_double(high, 1) and len(low) == len(high) > 0
     demand(is_box and bool((low <= high).all()), "the box of the grids is no box")
     _check_starts(grids.starts, dims, "the dimensions of the grids")
     is_dims = is_array(dims, 1, "i") and dims.dtype == np.int32
@@ -60,7 +60,7 @@ def check_grids(grids: Grids) -> None:
     )
     parts = (grids.scales, grids.biases)
     demand(
-        all(_is_double(part) and len(part) == len(dims) for part in parts),
+        all(is_double(part, 1) and len(part) == len(dims) for part in parts),
         "the widths and offsets of the grids do not match their dimensions",
     )
     demand(bool((grids.scales > 0).all()), "a grid has a width that is not positive")
@@ -148,7 +148,3 @@ def _check_starts(starts: Any, items: Any, what: str) -> None:
         and starts[-1] == len(items),
         f"{what} are not divided among the grids",
     )
-
-
-def _is_double(value: Any) -> bool:
-    return is_array(value, 1) and value.dtype == np.float64

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.io.check_models import check_factor_model
-from mercer.io.check_rows import is_array
+from mercer.io.check_rows import is_array, is_double
 from mercer.io.damage import demand
 from mercer.partitions.codebooks import ENCODINGS, Codebook
 from mercer.selection.result import Selection
@@ -23,11 +23,11 @@ def check_codebook(codebook: Codebook) -> None:
     )
     prototypes, counts = codebook.prototypes, codebook.counts
     demand(
-        _is_double(prototypes, 2) and len(prototypes) > 0,
+        is_double(prototypes, 2) and len(prototypes) > 0,
         "the code book's prototypes are no matrix of numbers",
     )
     demand(
-        _is_double(counts, 1) and len(counts) == len(prototypes),
+        is_double(counts, 1) and len(counts) == len(prototypes),
         "the counts of the code book do not match its prototypes",
     )
 
@@ -66,15 +66,15 @@ def check_kernel_spectral(model: Any) -> None:
     coefficients, bias = model.coefficients_, model.bias_
     demand(len(codebook) == k, "the number of clusters is not that of the code book")
     demand(
-        _is_double(coefficients, 2) and coefficients.shape == (n_features, k - 1),
+        is_double(coefficients, 2) and coefficients.shape == (n_features, k - 1),
         f"the coefficients do not match the {n_features} pivots and {k} clusters",
     )
     degrees = model.degree_coefficients_
     demand(
-        _is_double(degrees, 1) and len(degrees) == n_features,
+        is_double(degrees, 1) and len(degrees) == n_features,
         "the coefficients of the degree do not match the pivots",
     )
-    demand(_is_double(bias, 1) and len(bias) == k - 1, "the bias does not match the clusters")
+    demand(is_double(bias, 1) and len(bias) == k - 1, "the bias does not match the clusters")
     demand(
         is_array(model.eigenvalues_, 1) and len(model.eigenvalues_) == k - 1,
         "the eigenvalues do not match the clusters",
@@ -92,7 +92,3 @@ def check_kernel_spectral(model: Any) -> None:
     )
     pivots = getattr(model, "pivots_", None)
     demand(pivots is None or is_array(pivots, 1, "i"), "the numbers of the pivots are no numbers")
-
-
-def _is_double(value: Any, ndim: int) -> bool:
-    return is_array(value, ndim) and value.dtype == np.float64

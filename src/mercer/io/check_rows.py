@@ -22,6 +22,7 @@ __all__ = [
     "check_kernel",
     "check_row_format",
     "is_array",
+    "is_double",
     "is_table",
 ]
 
@@ -36,6 +37,11 @@ def is_array(value: Any, ndim: int, kind: str = "f") -> bool:
         and value.dtype.kind == kind
         and bool(np.isfinite(value).all())
     )
+
+
+def is_double(value: Any, ndim: int) -> bool:
+    """The same in float64, which jitted loops were compiled for."""
+    return is_array(value, ndim) and value.dtype == np.float64
 
 
 def is_table(rows: Any) -> bool:

@@ -15,7 +15,7 @@ from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph, Search
 from mercer.io.check_binning import check_bin_vectors, check_binning_model
 from mercer.io.check_models import FACTORS, check_factor_model, check_features
-from mercer.io.check_rows import is_array
+from mercer.io.check_rows import is_array, is_double
 from mercer.io.damage import demand
 from mercer.kernels.exponential import RBF
 from mercer.kernels.given import Precomputed
@@ -41,7 +41,7 @@ def check_landmark_graph(graph: LandmarkGraph) -> None:
     p, q = graph.search.landmarks.shape
     projection, m, gamma = graph.projection, graph.n_neighbors, graph.gamma
     demand(
-        projection is None or (_is_double(projection, 2) and projection.shape[1] == q),
+        projection is None or (is_double(projection, 2) and projection.shape[1] == q),
         f"the projection does not lead to the {q} columns of the landmarks",
     )
     demand(
@@ -69,7 +69,7 @@ def check_affinity_graph(graph: AffinityGraph) -> None:
 def check_bases(bases: Bases) -> None:
     """Each partition has a stretch of columns, in which its landmarks' clusters lie."""
     scores, own, offsets = bases.scores, bases.own, bases.offsets
-    demand(_is_double(scores, 2) and min(scores.shape) > 0, "the ensemble has no scores")
+    demand(is_double(scores, 2) and min(scores.shape) > 0, "the ensemble has no scores")
     demand(
         is_array(own, 2, "i") and len(own) > 0 and own.shape[1] == len(scores),
         "the ensemble's clusters of landmarks do not match its scores",
@@ -93,7 +93,7 @@ def check_consensus(consensus: Consensus) -> None:
     demand(isinstance(bases, Bases), "the consensus has no base partitions")
     t = bases.scores.shape[1]
     demand(
-        _is_double(vectors, 2) and len(vectors) == t,
+        is_double(vectors, 2) and len(vectors) == t,
         f"the consensus does not have a vector for each of its {t} base clusters",
     )
     _check_directions(consensus.directions, vectors)
@@ -159,7 +159,7 @@ def _check_vectors(model: Any) -> None:
         _check_directions(model.directions_, vectors)
         return
     demand(
-        _is_double(vectors, 2) and len(vectors) == rank,
+        is_double(vectors, 2) and len(vectors) == rank,
         f"the vectors do not match the factor, which has rank {rank}",
     )
     _check_directions(model.directions_, vectors)
@@ -167,7 +167,7 @@ def _check_vectors(model: Any) -> None:
 
 def _check_directions(directions: Any, vectors: Any) -> None:
     demand(
-        _is_double(directions, 2)
+        is_double(directions, 2)
         and min(directions.shape) > 0
         and directions.shape[1] == vectors.shape[1],
         "the clusters' directions do not match the vectors",
@@ -180,7 +180,3 @@ def _check_ranking(ranking: Any) -> None:
         for pair in ranking
     )
     demand(sound, "the ranking of numbers of clusters is no list of numbers and gaps")
-
-
-def _is_double(value: Any, ndim: int) -> bool:
-    return is_array(value, ndim) and value.dtype == np.float64
