@@ -90,7 +90,8 @@ class Cursor:
         """Stay on the way to the row if it lies ahead, else start at the last restart before it."""
         origin = int(source.restarts[_place(source.restarts, start)])
         is_own = self._owner == os.getpid()  # a forked file shares its place with its parent
-        if not (is_own and origin <= self._first <= start):
+        is_ahead = self._first <= start and origin <= self._first + self._piece.shape[0]
+        if not (is_own and is_ahead):
             self.close()
             self._pieces, self._first = source.pieces(origin), origin
 

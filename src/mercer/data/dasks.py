@@ -131,9 +131,10 @@ def _restored(facts: bytes) -> DaskSource:
 
 def _described(collection: Any) -> tuple[Layout, tuple[int, ...] | None, Any]:
     """Layout, lengths of the partitions where they are known, and one partition per block."""
-    if hasattr(collection, "chunks") and hasattr(collection, "rechunk"):
+    kinds = {kind.__name__ for kind in type(collection).__mro__ if "dask" in kind.__module__}
+    if "Array" in kinds:
         return _described_array(collection)
-    if hasattr(collection, "npartitions") and hasattr(collection, "columns"):
+    if "DataFrame" in kinds:
         return _described_frame(collection)
     raise TypeError(
         f"X is a {type(collection).__module__}.{type(collection).__name__}; of Dask, arrays and "

@@ -75,7 +75,7 @@ def read_labels(path: str | os.PathLike[str]) -> IdArray:
     """The labels that `write_labels` wrote: (n_rows,) integers."""
     label_format = _format_of(path)
     label_format.check()
-    if not label_format.is_folder:
+    if not (label_format.is_folder and Path(path).is_dir()):
         file_size(path)
     try:
         labels = label_format.read(Path(path))
