@@ -149,6 +149,11 @@ class ForwardSource:
     def in_memory(self) -> bool:
         return False
 
+    @property
+    def piece_bytes(self) -> int:
+        """What must be held at a time to read any row (0: little)."""
+        return 0
+
     def read(self, start: int, stop: int) -> Rows:
         start, stop, _ = slice(start, stop).indices(self.n_rows)
         if start >= stop:

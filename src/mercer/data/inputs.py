@@ -29,6 +29,8 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
         blocks*: a dict or tuple of the former with the same rows.
     columns : names to read from a file with named columns; all of them by default.
     """
+    if is_dask(X):  # before anything is asked of it: a Delayed says yes to every name
+        return DaskSource(X)
     if isinstance(X, Source):
         return X
     if isinstance(X, str | os.PathLike):
@@ -39,8 +41,6 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
         raise ValueError("columns= selects from files with named columns; select from X itself")
     if sp.issparse(X):
         return CSRSource(_checked_csr(X))
-    if is_dask(X):
-        return DaskSource(X)
     if _is_zarr_array(X):
         return ZarrSource(X)
     if isinstance(X, Mapping):
