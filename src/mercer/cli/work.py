@@ -69,6 +69,9 @@ def _check_outputs(
             continue
         if path.resolve() in taken:
             raise ValueError(f"{path} is named twice; every input and output needs its own file")
+        for folder in inputs:
+            if folder.is_dir() and path.resolve().is_relative_to(folder.resolve()):
+                raise ValueError(f"{path} is inside {folder}, which is read; choose another place")
         taken[path.resolve()] = path
     if model is not None:
         check_writable(model)

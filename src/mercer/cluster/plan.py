@@ -20,7 +20,7 @@ from mercer._threads import n_threads
 from mercer.cluster.problem import checked_source, demand_rank, demand_rows
 from mercer.data.arrays import ArraySource, BlockSource, CSRSource
 from mercer.data.distinct import sample_size
-from mercer.data.rows import BlockRows, Rows
+from mercer.data.rows import BlockRows, Rows, part
 from mercer.data.source import TILE, Source
 from mercer.exceptions import MercerWarning
 from mercer.factors.exact import Exact
@@ -80,9 +80,8 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
     held = sample_rows * row_bytes
     shape = (work.factor_rows, source.n_features)
     demand_rank(work.approximation, shape, source.dtype.itemsize, held, budget)
-    trial = _tried(estimator, work, source)
     block_rows = min(budget.block_rows(row_bytes, TILE), source.n_rows)
-    passes = _passes(work, source, trial)
+    trial = _tried(estimator, work, source, block_rows)
     return Plan(
         estimator=type(estimator).__name__,
         source=_name(source),
@@ -92,7 +91,7 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
         sample_rows=sample_rows,
         block_rows=block_rows,
         n_blocks=-(-source.n_rows // block_rows),
-        passes=passes,
+        passes=_passes(work, source, trial),
         memory=_memory(estimator, work, source, held, block_rows),
         max_memory=budget.n_bytes,
         sample_seconds=_sample_seconds(work, trial),
@@ -105,10 +104,8 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
 def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]:
     n, n_bytes = source.n_rows, source.n_rows * source.n_features * source.dtype.itemsize
     look = n * (trial.read + trial.stages.get("check", 0.0) / trial.n_rows)
-    draw = (
-        n * trial.read
-        + trial.stages.get("sample", 0.0) * sample_size(n, source.n_features) / trial.n_rows
-    )
+    drawn = sample_size(n, source.n_features) / trial.n_rows
+    draw = n * trial.read + drawn * trial.stages.get("sample", 0.0)
     return (
         PlannedPass("check", 1, 1, n_bytes, look),
         PlannedPass("sample", 1, 1, n_bytes, draw),
@@ -139,14 +136,14 @@ def _memory(estimator: Any, work: Work, source: Source, held: int, block_rows: i
     return int(held + max(held, made) + max(block, tiles) + labels)
 
 
-def _tried(estimator: Any, work: Work, source: Source) -> Trial:
+def _tried(estimator: Any, work: Work, source: Source, block_rows: int) -> Trial:
     """A fit on the first rows, timed after one that only warms up."""
     n_rows = min(max(source.n_rows // LEAST_SHARE, LEAST_ROWS, 4 * work.n_clusters), TRIAL_ROWS)
     n_rows = min(max(n_rows, work.n_clusters), source.n_rows)
-    source.read(0, 1)  # opening, and loading what decodes, are no part of a pass
     started = time.perf_counter()
-    rows = source.read(0, n_rows)
-    read = (time.perf_counter() - started) / n_rows
+    block = source.read(0, max(n_rows, min(block_rows, source.n_rows)))
+    read = (time.perf_counter() - started) / block.shape[0]
+    rows = part(block, 0, n_rows)
     model = _quiet(work.trial if work.trial is not None else estimator)
     n_warm = min(max(WARM_ROWS, 2 * work.n_clusters), n_rows)
     with warnings.catch_warnings():
@@ -179,9 +176,9 @@ def _quiet(estimator: Any) -> Any:
 def _first(source: Source, rows: Rows, n_rows: int, estimator: Any) -> Source:
     """The first rows as a source in memory, with the names that kernels may ask for."""
     if isinstance(rows, BlockRows):
-        parts = tuple(_in_memory(part[:n_rows], None) for part in rows.parts)
+        parts = tuple(_in_memory(block[:n_rows], None) for block in rows.parts)
         return BlockSource(rows.names, parts)
-    rows = rows[:n_rows]
+    rows = part(rows, 0, n_rows)
     kernel = getattr(estimator, "kernel", None)
     if kernel == "precomputed" or type(kernel).__name__ == "Precomputed":
         return _in_memory(rows[:, :n_rows], None)

@@ -63,12 +63,9 @@ def write_labels(
 
 def check_output(path: str | os.PathLike[str]) -> None:
     """Refuse, early, a path that labels could not be written to."""
-    label_format = _format_of(path)
-    label_format.check()
-    if label_format.is_folder:
-        check_replaceable(path)
-    else:
-        check_writable(path)
+    is_folder = Path(path).suffix.lower() == ".zarr"
+    (check_replaceable if is_folder else check_writable)(path)
+    _format_of(path).check()
 
 
 def read_labels(path: str | os.PathLike[str]) -> IdArray:
