@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,8 @@ def _write(n_rows: int, rows: list[dict[str, Any]]) -> None:
             "| form | CPU s | µs per row | peak memory | labels as of npy |",
             "|---|---|---|---|---|",
             *(
-                f"| {r['form']} | {r['cpu']:.1f} | {r['us_per_row']:.2f} | {r['peak'] / 1e6:.0f} MB "
-                f"| {'yes' if r['labels'] == rows[0]['labels'] else 'NO'} |"
+                f"| {r['form']} | {r['cpu']:.1f} | {r['us_per_row']:.2f} "
+                f"| {r['peak'] / 1e6:.0f} MB | {'yes' if r['labels'] == rows[0]['labels'] else 'NO'} |"
                 for r in rows
             ),
         ]
@@ -68,7 +69,7 @@ def _forms(path: Path, n_rows: int) -> tuple[Path, Path, Path]:
     parts.mkdir()
     schema = pa.schema([(f"x{j}", pa.float32()) for j in range(FEATURES)])
     edges = np.linspace(0, n_rows, FILES + 1).astype(int)
-    for number, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for number, (start, stop) in enumerate(pairwise(edges)):
         with pq.ParquetWriter(parts / f"part-{number}.parquet", schema) as writer:
             for first in range(start, stop, GROUP):
                 rows = X[first : min(first + GROUP, stop)]
