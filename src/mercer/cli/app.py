@@ -107,6 +107,50 @@ def cluster(
 
 
 @app.command()
+def plan(
+    file: options.InputFile,
+    n_clusters: options.Clusters = None,
+    method: options.Method = DEFAULT_METHOD,
+    kernel: options.Kernel = None,
+    gamma: options.Gamma = None,
+    approximation: options.Approximation = None,
+    rank: options.Rank = None,
+    ensemble: options.Ensemble = None,
+    train_size: options.TrainSize = None,
+    max_iter: options.MaxIter = None,
+    columns: options.Columns = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> None:
+    """Tell what `mercer cluster` would take: passes, bytes, blocks, memory and minutes.
+
+    A few rows are clustered to see how long it takes here. What cannot fit into --max-memory is
+    told with what would: exit code 1.
+    """
+    from mercer.data import as_source
+
+    parameters = {
+        "n_clusters": None if n_clusters is None else options.read_count(n_clusters),
+        "kernel": kernel,
+        "gamma": None if gamma is None else options.read_gamma(gamma),
+        "approximation": approximation,
+        "rank": None if rank is None else options.read_count(rank),
+        "ensemble": ensemble,
+        "train_size": None if train_size is None else options.read_train_size(train_size),
+        "max_iter": max_iter,
+        "max_memory": max_memory,
+        "n_jobs": jobs,
+    }
+    names = None if columns is None else options.read_columns(columns)
+    with readable_errors(debug=debug):
+        estimator = make_estimator(method, parameters)
+        found = estimator.plan(as_source(file, columns=names))
+    typer.echo(found.to_json() if json else str(found))
+
+
+@app.command()
 def predict(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A model that `mercer cluster` wrote.")

@@ -181,7 +181,10 @@ def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
 
 
 InputFile: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Rows: a .npy, .parquet or .csv file.")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="Rows: a .npy, .parquet or .csv file, a folder of Parquet, or a .zarr."
+    ),
 ]
 Columns: TypeAlias = Annotated[
     str | None,
@@ -362,7 +365,7 @@ LabelsFile: TypeAlias = Annotated[
         "-o",
         panel=OUTPUT,
         metavar="FILE",
-        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+        help="Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr.",
     ),
 ]
 RequiredLabelsFile: TypeAlias = Annotated[
@@ -372,7 +375,7 @@ RequiredLabelsFile: TypeAlias = Annotated[
         "-o",
         panel=OUTPUT,
         metavar="FILE",
-        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+        help="Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr.",
     ),
 ]
 ModelFile: TypeAlias = Annotated[
