@@ -27,8 +27,9 @@ extensions = [
     "sphinxcontrib.bibtex",
     "house_style",
 ]
-exclude_patterns = ["_build", "_ext", "_tables", "examples"]
-suppress_warnings = ["toc.empty_glob", "config.cache"]  # places are kept for pages to come
+exclude_patterns = ["_build", "_ext", "_tables", "_templates", "examples"]
+templates_path = ["_templates"]
+suppress_warnings = ["config.cache"]  # the gallery's settings hold a class
 
 # Pages -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 * ``rank : number of pivots at most`` in a list of parameters is a name and words about it, not a
   name and a type.
+* ``|x - y|`` is a length, not a substitution.
 * ``[chen2022, epperly2024]`` are keys of references.bib and become citations.
+* ``?page`` in a list of pages stands for the page if it exists.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from typing import Any
 
 __all__ = ["cite_in_markdown", "cite_in_rst", "described", "setup"]
 
-BIBLIOGRAPHY = Path(__file__).parent.parent / "references.bib"
+DOCS = Path(__file__).parent.parent
+BIBLIOGRAPHY = DOCS / "references.bib"
 KEYS = set(re.findall(r"^@\w+\{(\w+),", BIBLIOGRAPHY.read_text(), re.MULTILINE))
 BRACKETS = re.compile(r"(?<!`)\[(\w+(?:, [^]\n]*)?)\](?![(\[:`])")
 SECTIONS = ("Parameters", "Attributes", "Returns")
+PERHAPS = re.compile(r"^\?([\w-]+)\n", re.MULTILINE)
 ENTRY = re.compile(r"^(\w[\w, *]*?) : (.+)$")
 
 
@@ -54,12 +58,17 @@ def cite_in_markdown(text: str) -> str:
 
 
 def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = cite_in_rst("\n".join(described(lines))).split("\n")
+    plain = [line if ">>>" in line or "`" in line else line.replace("|", r"\|") for line in lines]
+    lines[:] = cite_in_rst("\n".join(described(plain))).split("\n")
 
 
 def _page(app: Any, docname: str, source: list[str]) -> None:
-    if app.env.doc2path(docname).endswith(".md"):
-        source[0] = cite_in_markdown(source[0])
+    if str(app.env.doc2path(docname)).endswith(".md"):
+        source[0] = cite_in_markdown(PERHAPS.sub(_if_it_exists, source[0]))
+
+
+def _if_it_exists(match: re.Match[str]) -> str:
+    return f"{match.group(1)}\n" if (DOCS / f"{match.group(1)}.md").exists() else ""
 
 
 def setup(app: Any) -> dict[str, bool]:
