@@ -20,17 +20,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 N_ROWS = 4000
 
 rng = np.random.default_rng(0)
-themes = {
-    "kitchen": "butter flour oven garlic onion simmer pan recipe sugar salt bake stir".split(),
-    "garden": "soil seed prune rose compost bloom root weed lawn spade petal frost".split(),
-    "orbit": "rocket comet thrust lunar probe launch planet gravity dock crater star crew".split(),
-    "court": "judge appeal verdict clause plea witness statute tort jury bail lawyer oath".split(),
-}
-common = "the a of to and in is it for on with was as by at from this that day new".split()
+themes = [
+    "butter flour oven garlic onion simmer pan recipe sugar salt bake stir",
+    "soil seed prune rose compost bloom root weed lawn spade petal frost",
+    "rocket comet thrust lunar probe launch planet gravity dock crater star crew",
+    "judge appeal verdict clause plea witness statute tort jury bail lawyer oath",
+]
+common = "the a of to and in is it for on with was as by at from this that day new"
 y = rng.integers(len(themes), size=N_ROWS)
-words = list(themes.values())
 documents = [
-    " ".join([*rng.choice(words[topic], rng.integers(4, 9)), *rng.choice(common, 12)])
+    " ".join(
+        [*rng.choice(themes[topic].split(), rng.integers(4, 9)), *rng.choice(common.split(), 12)]
+    )
     for topic in y
 ]
 print(documents[0])

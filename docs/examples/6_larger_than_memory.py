@@ -2,15 +2,16 @@
 A file larger than memory
 =========================
 
-``max_memory`` is a promise: what Mercer holds stays below it, whatever the file. Labels go to a file
-as they come, in the order of the rows.
+``max_memory`` is a promise: what Mercer holds stays below it, whatever the file. Labels go to a
+file as they come, in the order of the rows.
 """
 
 # %%
 # A file, written in parts
 # ------------------------
 #
-# Here it has two and a half million rows and 160 MB, and we allow 128 MB. On your machine it may have 100 GB.
+# Here it has two and a half million rows and 160 MB, and we allow 128 MB. On your machine it may
+# have 100 GB.
 
 import tempfile
 from pathlib import Path

@@ -2,8 +2,8 @@
 A stream that does not end
 ==========================
 
-Rows arrive in batches and are gone. :class:`~mercer.StreamingKernelKMeans` keeps a bounded buffer of
-the rows that matter most and a model of all it has seen; it labels new rows at any time.
+Rows arrive in batches and are gone. :class:`~mercer.StreamingKernelKMeans` keeps a bounded buffer
+of the rows that matter most and a model of all it has seen; it labels new rows at any time.
 """
 
 # %%

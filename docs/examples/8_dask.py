@@ -2,8 +2,9 @@
 The same labels on a Dask cluster
 =================================
 
-Inside ``with mercer.on(client):`` every pass over the rows runs on the cluster's workers. The labels
-are those of the plain loop, bit for bit: the arithmetic runs on fixed tiles wherever they are.
+Inside ``with mercer.on(client):`` every pass over the rows runs on the cluster's workers. The
+labels are those of the plain loop, bit for bit: the arithmetic runs on fixed tiles wherever they
+are.
 """
 
 # %%

@@ -120,6 +120,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     function as their kernel cannot be saved: a file holds no code. Of `random_state` only None and
     numbers are kept, of fitted attributes not `labels_`.
 
+    Parameters
+    ----------
+    estimator : a fitted estimator of Mercer.
+    path : path of the file; what is there is replaced.
+
     Examples
     --------
     >>> import tempfile
