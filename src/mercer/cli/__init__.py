@@ -11,13 +11,13 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; the entry point `mercer`."""
     try:
-        _app()()
+        _app()(prog_name="mercer")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         raise SystemExit(130) from None
 
 
-def _app() -> Callable[[], object]:
+def _app() -> Callable[..., object]:
     """The typer app, or one sentence about the extra that brings typer."""
     try:
         from mercer.cli.app import app
