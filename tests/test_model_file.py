@@ -442,7 +442,9 @@ def zipped(contents: dict[str, bytes], compression: int = zipfile.ZIP_STORED) ->
 
 
 def seal_of(manifest: bytes) -> bytes:
-    return f"sha256 {hashlib.sha256(manifest).hexdigest()}".encode() if b'"seal"' in manifest else b""
+    return (
+        f"sha256 {hashlib.sha256(manifest).hexdigest()}".encode() if b'"seal"' in manifest else b""
+    )
 
 
 def manifest_of(contents: dict[str, bytes]) -> dict[str, Any]:

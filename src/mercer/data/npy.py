@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from mercer._types import FloatArray, IdArray
 from mercer.data.arrays import working_dtype
 
-__all__ = ["NpySource", "check_size", "file_size"]
+__all__ = ["NpySource", "arrow_path", "check_size", "file_size"]
 
 CHUNK = 2**18  # bytes; of scattered rows, those in one chunk of the file are read in one go
 
@@ -161,6 +161,16 @@ def file_size(path: str | os.PathLike[str]) -> int:
     if size == 0:
         raise ValueError(f"{file} is empty (0 bytes); write it again")
     return size
+
+
+def arrow_path(path: str | os.PathLike[str]) -> str:
+    """A path as Arrow wants it: its bytes read as UTF-8, whatever the locale makes of them."""
+    try:
+        return os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{os.fspath(path)} has a name that is not UTF-8, which Arrow cannot open; rename it"
+        ) from None
 
 
 def check_size(path: str | os.PathLike[str], n_bytes: int) -> None:
