@@ -15,8 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from mercer import KernelFeatures, KernelKMeans, KernelPCA, KernelSpectralClustering
-from mercer import SpectralClustering, load
+from mercer import (
+    KernelFeatures,
+    KernelKMeans,
+    KernelPCA,
+    KernelSpectralClustering,
+    SpectralClustering,
+    load,
+)
 
 FOLDER = Path(__file__).parent
 MOST_BYTES = 20_000
@@ -37,9 +43,7 @@ MODELS: dict[str, Any] = {
     "spectral-neighbors": SpectralClustering(3, approximation="neighbors", random_state=0),
     "spectral-cholesky": SpectralClustering(3, approximation="cholesky", rank=12, random_state=0),
     "spectral-binning": SpectralClustering(3, approximation="binning", rank=4, random_state=0),
-    "spectral-quantized": SpectralClustering(
-        3, approximation="quantized", rank=12, random_state=0
-    ),
+    "spectral-quantized": SpectralClustering(3, approximation="quantized", rank=12, random_state=0),
 }
 
 
