@@ -49,7 +49,8 @@ def _write(n_rows: int, rows: list[dict[str, Any]]) -> None:
             "|---|---|---|---|---|",
             *(
                 f"| {r['form']} | {r['cpu']:.1f} | {r['us_per_row']:.2f} "
-                f"| {r['peak'] / 1e6:.0f} MB | {'yes' if r['labels'] == rows[0]['labels'] else 'NO'} |"
+                f"| {r['peak'] / 1e6:.0f} MB "
+                f"| {'yes' if r['labels'] == rows[0]['labels'] else 'NO'} |"
                 for r in rows
             ),
         ]

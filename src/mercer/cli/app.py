@@ -11,16 +11,11 @@ from mercer.cli import options
 from mercer.cli.errors import readable_errors
 from mercer.cli.methods import DEFAULT_METHOD, TUNE_METHOD, make_estimator
 from mercer.cli.progress import progress
+from mercer.cli.verbs import Verbs
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="mercer",
-    help="Kernel and spectral clustering of large data.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = Verbs()
 
 
 def _show_version(wanted: bool) -> None:
@@ -122,6 +117,7 @@ def plan(
     max_memory: options.MaxMemory = None,
     jobs: options.Jobs = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
     """Tell what `mercer cluster` would take: passes, bytes, blocks, memory and minutes.
@@ -129,6 +125,7 @@ def plan(
     A few rows are clustered to see how long it takes here. What cannot fit into --max-memory is
     told with what would: exit code 1.
     """
+    from mercer.cli.show import show_json
     from mercer.data import as_source
 
     parameters = {
@@ -146,8 +143,12 @@ def plan(
     names = None if columns is None else options.read_columns(columns)
     with readable_errors(debug=debug):
         estimator = make_estimator(method, parameters)
-        found = estimator.plan(as_source(file, columns=names))
-    typer.echo(found.to_json() if json else str(found))
+        with progress(quiet=quiet):
+            found = estimator.plan(as_source(file, columns=names))
+        if json:
+            show_json(found.to_dict(), {})
+        elif not quiet:
+            typer.echo(str(found))
 
 
 @app.command()
@@ -305,10 +306,18 @@ def demo(
     ),
     rows: Annotated[int, typer.Option("--rows", min=100, help="Rows to make.")] = 20_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed.")] = 0,
+    json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
     """Cluster a made-up file end to end, beside k-means, with a picture."""
+    from contextlib import nullcontext, redirect_stdout
+    from io import StringIO
+
     from mercer.cli.demo import run_demo
+    from mercer.cli.show import show_json
 
     with readable_errors(debug=debug):
-        run_demo(out, n_rows=rows, seed=seed)
+        with redirect_stdout(StringIO()) if json else nullcontext():
+            scores = run_demo(out, n_rows=rows, seed=seed)
+        if json:
+            show_json({"scores": scores}, {"folder": out})

@@ -141,6 +141,7 @@ def _one_of(names: Callable[[], Iterable[str]]) -> Callable[[str | None], str | 
             raise typer.BadParameter(f"{text!r} is not {_either(names())}")
         return text
 
+    check.names = names  # type: ignore[attr-defined]  # what a shell may complete
     return check
 
 
@@ -177,6 +178,9 @@ def _memory(text: str) -> None:
 
 
 def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
+    words = getattr(more.get("callback"), "names", None)
+    if words is not None:
+        more["autocompletion"] = lambda: list(words())
     return typer.Option(*names, rich_help_panel=panel, help=help, show_default=False, **more)
 
 

@@ -28,6 +28,22 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
         itself, a Dask array or DataFrame, a list (or any re-iterable) of batches, or *column
         blocks*: a dict or tuple of the former with the same rows.
     columns : names to read from a file with named columns; all of them by default.
+
+    Returns
+    -------
+    source : has `n_rows`, `n_features`, `dtype` and ``read(start, stop)``; every estimator takes it
+        in place of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import as_source
+    >>> source = as_source([np.zeros((3, 2)), np.ones((2, 2))])  # batches
+    >>> source.n_rows, source.n_features
+    (5, 2)
+    >>> source.read(2, 4)
+    array([[0., 0.],
+           [1., 1.]])
     """
     if is_dask(X):  # before anything is asked of it: a Delayed says yes to every name
         return DaskSource(X)

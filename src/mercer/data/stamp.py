@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FileStamp", "file_size"]
+__all__ = ["FileStamp", "arrow_path", "file_size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,13 @@ def file_size(path: str | os.PathLike[str]) -> int:
     if size == 0:
         raise ValueError(f"{file} is empty (0 bytes); write it again")
     return size
+
+
+def arrow_path(path: str | os.PathLike[str]) -> str:
+    """A path as Arrow wants it: its bytes read as UTF-8, whatever the locale makes of them."""
+    try:
+        return os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{os.fspath(path)} has a name that is not UTF-8, which Arrow cannot open; rename it"
+        ) from None

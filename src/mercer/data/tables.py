@@ -16,7 +16,7 @@ from mercer._types import FloatArray
 from mercer.data.arrays import working_dtype
 from mercer.data.batches import ForwardSource, Layout
 from mercer.data.source import TILE
-from mercer.data.stamp import FileStamp
+from mercer.data.stamp import FileStamp, arrow_path
 
 __all__ = ["CsvSource", "ParquetSource", "count_rows"]
 
@@ -139,7 +139,7 @@ class ParquetSource(TableSource):
     def __post_init__(self) -> None:
         self._open()
         parquet = require("pyarrow.parquet", "io", "reading Parquet")
-        with _in_words(self.path, "Parquet"), parquet.ParquetFile(self.path) as file:
+        with _in_words(self.path, "Parquet"), parquet.ParquetFile(arrow_path(self.path)) as file:
             metadata, schema = file.metadata, file.schema_arrow
             names = _choice(self.path, schema.names, self.columns)
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -175,7 +175,7 @@ class ParquetSource(TableSource):
         first = int(np.searchsorted(self.restarts, start, side="right")) - 1
         with (
             _in_words(self.path, "Parquet"),
-            parquet.ParquetFile(self.path, metadata=self.metadata, **options) as file,
+            parquet.ParquetFile(arrow_path(self.path), metadata=self.metadata, **options) as file,
         ):
             for group in range(first, self.metadata.num_row_groups):
                 yield from file.iter_batches(TILE, [group], names, use_threads=False)
@@ -236,7 +236,7 @@ class CsvSource(TableSource):
         float64 = require("pyarrow", "io", "reading CSV").float64()
         is_tab = os.fspath(self.path).lower().removesuffix(".gz").endswith(".tsv")
         return csv.open_csv(
-            self.path,
+            arrow_path(self.path),
             csv.ReadOptions(
                 use_threads=False,
                 block_size=BLOCK,

@@ -54,7 +54,8 @@ class KernelPCA(FactorTransformer):
     rank : pivots, features or representatives of a named approximation.
     eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme", for the small problem.
     fit_inverse_transform : learn `inverse_transform` too (dense rows): ridge regression of rows on
-        an RBF kernel of their scores, at a bandwidth of its own; `alpha` is the ridge.
+        an RBF kernel of their scores, at a bandwidth of its own.
+    alpha : the ridge of that regression.
     max_memory, n_jobs, verbose, random_state : as in `KernelFeatures`.
 
     Attributes

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mercer._extras import require
 from mercer._types import IdArray
-from mercer.data.stamp import file_size
+from mercer.data.stamp import arrow_path, file_size
 from mercer.io.atomic import check_replaceable, check_writable, replacing, replacing_folder
 from mercer.io.npy import read_header
 
@@ -126,7 +126,7 @@ def _read_npy(path: Path) -> Int64Array:
 def _write_parquet(path: Path, tiles: Tiles, n_rows: int) -> None:
     pa, pq = require("pyarrow", *WHY_ARROW), require("pyarrow.parquet", *WHY_ARROW)
     schema = pa.schema([pa.field(COLUMN, pa.int64(), nullable=False)])
-    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+    with pq.ParquetWriter(arrow_path(path), schema, write_page_checksum=True) as writer:
         for labels in _joined(tiles, GROUP_ROWS):
             writer.write_table(pa.table([pa.array(labels)], schema=schema))
 
@@ -145,7 +145,7 @@ def _joined(tiles: Tiles, n_rows: int) -> Tiles:
 
 def _read_parquet(path: Path) -> Int64Array:
     pq = require("pyarrow.parquet", *WHY_ARROW)
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(arrow_path(path), page_checksum_verification=True) as file:
         if file.schema_arrow.names != [COLUMN]:
             raise ValueError(f"its columns are {file.schema_arrow.names}, not [{COLUMN!r}]")
         labels: NDArray[Any] = file.read().column(COLUMN).to_numpy()
