@@ -146,7 +146,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _quality(self, fitted: dict[str, Any], problem: Problem) -> Quality:
         """Figures on a sample of the rows that chose, by the state that is to be installed."""
         model = copy(self)
-        vars(model).update(fitted)
+        model.__dict__.update(fitted)
         rows = sampled_rows(problem)
         with single_threaded_blas():
             Z = np.asarray(model._embedder()(rows), np.float64)

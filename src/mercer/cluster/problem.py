@@ -17,7 +17,7 @@ from mercer.data.arrays import ArraySource
 from mercer.data.distinct import distinct_rows, sample_size
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
-from mercer.data.rows import Rows, n_bytes, part
+from mercer.data.rows import Rows, n_bytes, take
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Summary, summarize
@@ -127,7 +127,7 @@ def sampled_rows(problem: Problem) -> Rows:
     few = sample.ids[:SAMPLE_ROWS]
     if problem.source.in_memory:
         return problem.source.take(np.sort(few))
-    return sample.format.undo(part(sample.rows, 0, len(few)))
+    return sample.format.undo(take(sample.rows, np.arange(len(few))))
 
 
 def checked_source(X: Any, least_rows: int = 1) -> Source:

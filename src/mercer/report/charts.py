@@ -66,14 +66,17 @@ def scatter(view: View) -> Any:
         hover_fill_alpha=1.0,
         name="points",
     )
-    marks = ColumnDataSource({name: [] for name in ("x", "y", "text")}, name="marks")
+    marks = ColumnDataSource({name: [] for name in ("x", "y", "text", "color")}, name="marks")
+    chart.scatter(
+        "x", "y", source=marks, size=22, fill_color="#ffffff", line_color="color", line_width=2.5,
+        name="badges",
+    )  # fmt: skip
     chart.text(
         "x", "y", "text", source=marks, text_align="center", text_baseline="middle",
-        text_font_size="13px", text_font_style="bold", text_outline_color="#ffffff", name="numbers",
+        text_font_size="12px", text_font_style="bold", y_offset=1, name="numbers",
     )  # fmt: skip
-    tips = [("row", "@row{0,0}"), ("cluster", "@cluster")]
-    tips += [(_plain(name), f"@v{j}{{0.[0000]}}") for j, name in enumerate(view.value_names)]
-    chart.add_tools(HoverTool(renderers=[points], tooltips=tips, name="hover"))
+    hover = HoverTool(renderers=[points], tooltips=None)  # the page's script writes its own tip
+    chart.add_tools(hover)
     return chart
 
 
@@ -112,7 +115,8 @@ def chart_item(chart: Any, target: str) -> dict[str, Any]:
     """A chart as data that Bokeh's script draws into the element `target`."""
     from bokeh.embed import json_item
 
-    return dict(json_item(chart, target))
+    item: dict[str, Any] = dict(json_item(chart, target))
+    return _renumbered(item, {}, target)
 
 
 def inline_script() -> str:
@@ -121,6 +125,21 @@ def inline_script() -> str:
 
     script = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     return script.replace("</script", "<\\/script")
+
+
+def _renumbered(tree: Any, names: dict[str, str], prefix: str) -> Any:
+    """The same with ids counted from 0: Bokeh counts them over the life of the process."""
+    if isinstance(tree, dict):
+        for key in ("id", "root_id"):
+            if isinstance(tree.get(key), str):
+                names.setdefault(tree[key], f"{prefix}-{len(names)}")
+        return {
+            key: names[value] if key in ("id", "root_id") else _renumbered(value, names, prefix)
+            for key, value in tree.items()
+        }
+    if isinstance(tree, list):
+        return [_renumbered(value, names, prefix) for value in tree]
+    return tree
 
 
 def _figure(name: str, height: int, **options: Any) -> Any:
@@ -151,6 +170,7 @@ def _columns(view: View) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "row": view.rows.astype(np.int32) if view.n_rows < 2**31 else view.rows.astype(float),
         "cluster": view.labels.astype(np.int32),
+        "name": (view.labels + view.first).astype(np.int32),
         "color": [color_of(int(label)) for label in view.labels],
     }
     for j, shown in enumerate(view.maps):
@@ -159,11 +179,7 @@ def _columns(view: View) -> dict[str, Any]:
     columns |= {"x": columns["x0"], "y": columns["y0"]}
     if view.peer is not None:
         columns["peer"] = view.peer.labels.astype(np.int32)
-    columns |= {f"v{j}": np.ascontiguousarray(view.values[:, j]) for j in range(view.values.shape[1])}
+    columns |= {
+        f"v{j}": np.ascontiguousarray(view.values[:, j]) for j in range(view.values.shape[1])
+    }
     return columns
-
-
-def _plain(name: str) -> str:
-    """A short name, on one line."""
-    flat = " ".join(name.split()) or "(no name)"
-    return flat if len(flat) <= 40 else flat[:39] + "…"

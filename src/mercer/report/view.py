@@ -5,11 +5,12 @@ A `View` is gathered once from a fitted model and its rows; everything after it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import FloatArray, IdArray
@@ -38,6 +39,7 @@ class Map:
     name: str
     axes: tuple[str, str]
     xy: FloatArray  # (n, 2)
+    is_flipped: bool = False  # whether y runs downwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Group:
     number: int
     weight: float  # over all rows of the fit
     n_sampled: int
-    prototypes: tuple[int, ...]  # places in the sample, nearest to the cluster's mean first
+    prototypes: tuple[int, ...]  # places in the sample, nearest to the cluster's middle first
     profile: tuple[float, ...]  # mean of each profiled column, in spreads from the mean of all
     means: tuple[float, ...]  # the same in the column's own unit
 
@@ -78,7 +80,9 @@ class View:
     profile_names: tuple[str, ...] = ()
     peer: Peer | None = None
     selection: Selection | None = None
-    pictures: tuple[Picture, ...] = field(default=())
+    pictures: tuple[Picture, ...] = ()
+    noun: str = "cluster"
+    first: int = 0  # what the first cluster is called
 
 
 def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SAMPLE_ROWS) -> View:
@@ -103,7 +107,8 @@ def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SA
     taken = source.take(ids)
     has_clusters = hasattr(model, "predict")
     labels = model.predict(_named(taken, source)) if has_clusters else np.zeros(len(ids), np.intp)
-    maps = _maps(model, taken, source)
+    Z = _embedding(model, taken, source)
+    maps = _maps(Z, taken, labels, source)
     weights = tuple(model.report_.cluster_weights) if has_clusters else ()
     return describe(
         taken,
@@ -111,6 +116,7 @@ def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SA
         labels,
         maps,
         weights,
+        space=_table(taken) if Z is None else Z,
         names=column_names(source),
         n_rows=source.n_rows,
         title=title,
@@ -127,18 +133,19 @@ def describe(
     maps: tuple[Map, ...],
     weights: tuple[float, ...],
     *,
+    space: Any,
     names: tuple[str, ...],
     n_rows: int,
     title: str,
     seed: int,
     **more: Any,
 ) -> View:
-    """A view of rows whose labels and places are known."""
+    """A view of rows whose labels and places are known; prototypes are those of `space`."""
     table = _table(taken)
     profiled = _telling(table, labels, PROFILE)
     shown = profiled[:VALUES]
     groups = tuple(
-        _group(number, weight, table, labels, profiled)
+        _group(number, weight, table, space, labels, profiled)
         for number, weight in enumerate(weights[:MOST_GROUPS])
     )
     return View(
@@ -169,6 +176,26 @@ def column_names(source: Source) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
+def memberships(Z: FloatArray, labels: IdArray) -> Map | None:
+    """Clusters on a circle, rows between those they could belong to; None for one or two.
+
+    Shares are those of fuzzy c-means, ∝ 1 / distance⁴ to the clusters' means; neighbours on the
+    circle are clusters that look the same way from the middle of all.
+    """
+    there = np.unique(labels)
+    if not 3 <= len(there) <= MOST_GROUPS:
+        return None
+    centers = np.stack([Z[labels == c].mean(axis=0) for c in there])
+    flat = plane(centers, "", "").xy
+    around = np.argsort(np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable"))
+    angles = 2.0 * np.pi * around / len(there)
+    corners = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    squares = ((Z[:, None, :] - centers) ** 2).sum(axis=2)
+    closeness = 1.0 / np.maximum(squares, 1e-9 * max(squares.max(), 1e-300)) ** 2
+    shares = closeness / closeness.sum(axis=1, keepdims=True)
+    return Map("How sure", ("rows near a number are sure of it", ""), shares @ corners)
+
+
 def plane(Z: FloatArray, name: str, axis: str) -> Map:
     """Points by the two directions of largest spread; one or two columns stay as they are."""
     if Z.shape[1] < 2:
@@ -183,12 +210,19 @@ def plane(Z: FloatArray, name: str, axis: str) -> Map:
     return Map(name, axes, centred @ (directions * signs))
 
 
-def _maps(model: Any, taken: Rows, source: Source) -> tuple[Map, ...]:
+def _embedding(model: Any, taken: Rows, source: Source) -> FloatArray | None:
+    if not hasattr(model, "transform"):
+        return None
+    with config_context(transform_output="default"):
+        return np.asarray(model.transform(_named(taken, source)), np.float64)
+
+
+def _maps(Z: FloatArray | None, taken: Rows, labels: IdArray, source: Source) -> tuple[Map, ...]:
     """The embedding, and the rows themselves where they are a table."""
     maps = []
-    if hasattr(model, "transform"):
-        Z = np.asarray(model.transform(_named(taken, source)), np.float64)
-        maps.append(plane(Z, "Embedding", "coordinate"))
+    if Z is not None and Z.shape[1]:
+        sure = memberships(Z, labels)
+        maps += [plane(Z, "Embedding", "coordinate"), *([] if sure is None else [sure])]
     if not isinstance(taken, BlockRows) and source.n_features <= MOST_WIDE:
         own = plane(_dense(taken), "Data", "column")
         names = column_names(source)
@@ -237,7 +271,7 @@ def _spread(table: Any, mean: FloatArray) -> FloatArray:
 
 
 def _group(
-    number: int, weight: float, table: Any, labels: IdArray, profiled: list[int]
+    number: int, weight: float, table: Any, space: Any, labels: IdArray, profiled: list[int]
 ) -> Group:
     places = np.flatnonzero(labels == number)
     if not len(places):
@@ -247,8 +281,8 @@ def _group(
     mean, spread = every.mean(axis=0), every.std(axis=0)
     own = every[places].mean(axis=0)
     z = np.divide(own - mean, spread, out=np.zeros_like(own), where=spread > 0)
-    centre = np.asarray(table[places].mean(axis=0)).ravel()
-    order = np.argsort(_squared_distances(table[places], centre), kind="stable")
+    centre = np.asarray(space[places].mean(axis=0)).ravel()
+    order = np.argsort(_squared_distances(space[places], centre), kind="stable")
     prototypes = tuple(int(p) for p in places[order[:PROTOTYPES]])
     return Group(number, weight, len(places), prototypes, tuple(z.tolist()), tuple(own.tolist()))
 

@@ -12,7 +12,6 @@
   let rows = null;
 
   for (const item of data.charts) {
-    if (innerWidth <= 560 && item.target_id === "scatter-chart") item.narrow = true;
     const views = await Bokeh.embed.embed_item(item, item.target_id);
     const view = views.roots ? views.roots[0] : [...views][0];
     charts[item.target_id] = view.model;
@@ -22,6 +21,7 @@
   if (scatter) rows = named(scatter, "rows");
 
   const active = () => (byId("paint") ? byId("paint").value : "cluster");
+  const place = () => (byId("map") ? +byId("map").value : 0);
   const count = () => rows.data.row.length;
   const isShown = (i) => chosen.size === 0 || chosen.has(rows.data[active()][i]);
 
@@ -46,7 +46,8 @@
     }
     const x = (x0 + x1) / 2, y = (y0 + y1) / 2;
     scatter.x_range.setv({ start: x - width / 2, end: x + width / 2, reset_start: x - width / 2, reset_end: x + width / 2 });
-    scatter.y_range.setv({ start: y - height / 2, end: y + height / 2, reset_start: y - height / 2, reset_end: y + height / 2 });
+    const [bottom, top] = data.maps[place()].flipped ? [y + height / 2, y - height / 2] : [y - height / 2, y + height / 2];
+    scatter.y_range.setv({ start: bottom, end: top, reset_start: bottom, reset_end: top });
   }
 
   function mark() {
@@ -56,7 +57,7 @@
       if (!sums.has(labels[i])) sums.set(labels[i], []);
       sums.get(labels[i]).push(i);
     }
-    const marks = { x: [], y: [], text: [] };
+    const marks = { x: [], y: [], text: [], color: [] };
     for (const [c, places] of sums) {
       if (c >= data.light.length - 1 && !chosen.has(c)) continue;
       const middle = (name) => { const v = places.map((i) => rows.data[name][i]).sort((a, b) => a - b); return v[v.length >> 1]; };
@@ -66,7 +67,7 @@
         const d = ((rows.data.x[i] - x) / (scatter.x_range.end - scatter.x_range.start)) ** 2 + ((rows.data.y[i] - y) / (scatter.y_range.end - scatter.y_range.start)) ** 2;
         if (d < least) { least = d; best = i; }
       }
-      marks.x.push(rows.data.x[best]); marks.y.push(rows.data.y[best]); marks.text.push(String(c));
+      marks.x.push(rows.data.x[best]); marks.y.push(rows.data.y[best]); marks.text.push(String(c + data.first)); marks.color.push(colorOf(c));
     }
     named(scatter, "marks").data = marks;
   }
@@ -84,14 +85,38 @@
     return { some: some.length > 0, places: some.length ? some : Array.from({ length: count() }, (_, i) => i).filter(isShown) };
   }
 
+  const digits = (v) => (Number.isInteger(v) ? v.toLocaleString("en") : String(+v.toPrecision(4)));
+  const short = (name) => (name.length > 40 ? name.slice(0, 39) + "…" : name);
+  const title = (i) => `Row ${rows.data.row[i].toLocaleString("en")}, ${data.noun} ${rows.data.name[i]}`;
+  const valuesOf = (i) => data.values.map((name, j) => [name, digits(rows.data[`v${j}`][i])]);
+  const element = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
+
+  function hint(places, sx, sy) {
+    const tip = byId("tip");
+    tip.hidden = places.length === 0;
+    if (tip.hidden) return;
+    const lines = valuesOf(places[0]).flatMap(([name, value]) => [element("dt", short(name)), element("dd", value)]);
+    const list = document.createElement("dl");
+    list.append(...lines);
+    const more = places.length > 1 ? [element("p", `and ${(places.length - 1).toLocaleString("en")} more here`)] : [];
+    tip.replaceChildren(element("strong", title(places[0])), list, ...more);
+    const chart = byId("scatter-chart").getBoundingClientRect(), own = tip.getBoundingClientRect();
+    const x = chart.left + sx + 16, y = chart.top + sy + 12;
+    tip.style.left = `${Math.max(8, x + own.width > innerWidth - 8 ? x - own.width - 32 : x)}px`;
+    tip.style.top = `${Math.max(8, Math.min(y, innerHeight - own.height - 8))}px`;
+  }
+
   function tell() {
     const { some, places } = selected();
     const counts = new Map();
     for (const i of places) { const c = rows.data[active()][i]; counts.set(c, (counts.get(c) || 0) + 1); }
-    const parts = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([c, n]) => `${n.toLocaleString("en")} of cluster ${c}`);
+    const parts = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([c, n]) => `${n.toLocaleString("en")} of ${data.noun} ${c + data.first}`);
     const what = some ? "selected" : "shown";
     const more = counts.size > 8 ? ", and others" : "";
-    byId("status").textContent = some || chosen.size
+    const alone = some && places.length === 1;
+    if (alone) {
+      byId("status").textContent = [title(places[0]), ...valuesOf(places[0]).map(([name, value]) => `${short(name)} ${value}`)].join("; ");
+    } else byId("status").textContent = some || chosen.size
       ? `${places.length.toLocaleString("en")} rows ${what}: ${parts.join(", ")}${more}` : "";
     if (byId("rows-details").open) fillTable(places);
   }
@@ -109,11 +134,10 @@
       });
       return tr;
     };
-    const digits = (v) => (Number.isInteger(v) ? v.toLocaleString("en") : String(+v.toPrecision(4)));
     const thead = document.createElement("thead"), tbody = document.createElement("tbody");
-    thead.append(line(["Row", "Cluster", ...data.values], "th", true));
+    thead.append(line(["Row", data.noun[0].toUpperCase() + data.noun.slice(1), ...data.values], "th", true));
     for (const i of places.slice(0, most)) {
-      tbody.append(line([rows.data.row[i].toLocaleString("en"), String(rows.data.cluster[i]), ...data.values.map((_, j) => digits(rows.data[`v${j}`][i]))]));
+      tbody.append(line([rows.data.row[i].toLocaleString("en"), String(rows.data.name[i]), ...valuesOf(i).map(([, value]) => value)]));
     }
     const caption = document.createElement("caption");
     caption.className = "note";
@@ -136,7 +160,8 @@
       }
     }
     if (scatter) {
-      named(scatter, "numbers").glyph.setv({ text_color: { value: ink }, text_outline_color: { value: card } });
+      named(scatter, "numbers").glyph.setv({ text_color: { value: ink } });
+      named(scatter, "badges").glyph.setv({ fill_color: { value: card } });
       named(scatter, "ghost").glyph.setv({ fill_color: { value: colorOf(99) } });
       paint();
     }
@@ -144,8 +169,9 @@
     if (values) values.data = { ...values.data, color: Array.from(values.data.kept, (kept) => colorOf(kept ? 0 : 99)) };
   }
 
-  byId("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; dress(); });
-  prefersDark.addEventListener("change", dress);
+  const restyle = () => { dress(); if (scatter) mark(); };
+  byId("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; restyle(); });
+  prefersDark.addEventListener("change", restyle);
   dress();
   if (scatter) {
     if (innerWidth <= 560) scatter.height = 340;
@@ -153,6 +179,8 @@
     mark();
     scatter.properties.inner_width.change.connect(() => { fit(); mark(); });
     rows.selected.properties.indices.change.connect(tell);
+    rows.inspect.connect(([, { geometry }]) => hint(rows.inspected.indices, geometry.sx, geometry.sy));
+    for (const kind of ["mouseleave", "wheel"]) byId("scatter-chart").addEventListener(kind, () => hint([]), { passive: true });
     byId("rows-details").addEventListener("toggle", tell);
     byId("map")?.addEventListener("change", (event) => {
       const j = event.target.value;

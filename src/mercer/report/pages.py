@@ -100,7 +100,9 @@ def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
     """What the script needs beside the charts."""
     return {
         "charts": charts,
-        "maps": [{"name": m.name, "axes": list(m.axes)} for m in view.maps],
+        "maps": [{"axes": list(m.axes), "flipped": m.is_flipped} for m in view.maps],
+        "noun": view.noun,
+        "first": view.first,
         "values": list(view.value_names),
         "clusters": len(view.weights),
         "light": [*LIGHT, LIGHT_REST],
@@ -145,11 +147,13 @@ def _tiles(report: Report, view: View) -> list[tuple[str, str, str]]:
     """(name, value, meaning): the figures one looks at first."""
     tiles = [("Rows", f"{report.n_rows:,}", f"{report.n_features:,} columns, {report.dtype}")]
     if view.weights:
-        largest = share(max(view.weights) / (sum(view.weights) or 1.0))
-        what = "Segments" if view.pictures else "Clusters"
-        tiles.append((what, f"{len(view.weights)}", f"the largest holds {largest}"))
+        largest = share(max(view.weights) / (sum(view.weights) or 1.0)).replace(" ", "\u00a0")
+        name = f"{view.noun.capitalize()}s"
+        tiles.append((name, f"{len(view.weights)}", f"the largest holds {largest}"))
     if report.quality is not None and report.quality.separation is not None:
-        tiles.append(("Separation", f"{report.quality.separation:.2f}", "1: far apart, 0: touching"))
+        tiles.append(
+            ("Separation", f"{report.quality.separation:.2f}", "1: far apart, 0: touching")
+        )
     if report.quality is not None and report.quality.stability is not None:
         tiles.append(("Stability", f"{report.quality.stability:.2f}", "1: two halves agree"))
     if report.gap is not None:
@@ -168,6 +172,7 @@ def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
     return [
         {
             "number": c,
+            "name": c + view.first,
             "weight": number(weight),
             "share": share(weight / total),
             "width": f"{100 * weight / largest:.2f}",
