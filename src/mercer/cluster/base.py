@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +16,10 @@ from mercer._progress import LineWriter, listening
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import tiles_of
-from mercer.cluster.problem import Problem, check_features, checked_source
+from mercer.cluster.problem import Problem, check_features, checked_source, sampled_rows
 from mercer.data.source import TILE, Source
 from mercer.report import Recorder, Report
+from mercer.report.quality import Quality, measure
 
 if TYPE_CHECKING:
     from mercer.cluster.plan import Work
@@ -150,11 +153,28 @@ class Clusterer(ClusterMixin, BaseEstimator):
             "stages": tuple(record.stages),
             "notes": tuple(record.notes),
             "warnings": tuple(record.warnings),
+            "data": problem.data,
         }
         return Report(**told | more)
 
-    def _install(self, fitted: dict[str, Any]) -> Any:
+    def _embedder(self) -> Callable[[Any], FloatArray]:
+        """A function of raw rows: the coordinates in which their clusters are decided."""
+        raise NotImplementedError
+
+    def _quality(self, fitted: dict[str, Any], problem: Problem) -> Quality:
+        """Figures on a sample of the rows that chose, by the state that is to be installed."""
+        model = copy(self)
+        model.__dict__.update(fitted)
+        rows = sampled_rows(problem)
+        with single_threaded_blas():
+            Z = np.asarray(model._embedder()(rows), np.float64)
+            labels = model._labeller()(rows)
+        return measure(Z, labels, len(fitted["cluster_weights_"]))
+
+    def _install(self, fitted: dict[str, Any], problem: Problem) -> Any:
         """All fitted state, at once and last; what an earlier fit left goes."""
+        quality = self._quality(fitted, problem)
+        fitted["report_"] = replace(fitted["report_"], quality=quality)
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             del self.__dict__[name]
         self.__dict__.update(fitted)

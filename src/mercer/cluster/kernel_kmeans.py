@@ -223,6 +223,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def _labeller(self) -> Any:
         return self._assignment().labels()
 
+    def _embedder(self) -> Any:
+        distances = self._distances()
+        return lambda rows: np.sqrt(distances(rows))
+
     def _distances(self) -> Any:
         return self._assignment().squared_distances()
 
@@ -276,7 +280,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             n_full_sweeps=partition.n_full_sweeps,
         )
         record.raise_warnings(stacklevel=3)
-        return self._install(fitted)
+        return self._install(fitted, problem)
 
     @property
     def _n_features_out(self) -> int:

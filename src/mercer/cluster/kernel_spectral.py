@@ -212,7 +212,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def transform(self, X: Any) -> FloatArray:
         """The score variables of each row: (n, k - 1)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().scores(), stage="transform")
+        tiles, _ = self._work(X, self._embedder, stage="transform")
         return np.concatenate([tile for _, tile in tiles])
 
     def memberships(self, X: Any) -> FloatArray:
@@ -524,6 +524,9 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _labeller(self) -> Any:
         return self._labels_by().labels()
 
+    def _embedder(self) -> Any:
+        return self._labels_by().scores()
+
     def _remember(
         self, done: Done, problem: Problem, approximation: Any, factor: Any, record: Recorder
     ) -> KernelSpectralClustering:
@@ -557,7 +560,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             eigenvalues=tuple(map(float, fitted["eigenvalues_"])),
         )
         record.raise_warnings(stacklevel=3)
-        return self._install(fitted)
+        return self._install(fitted, problem)
 
     @property
     def _n_features_out(self) -> int:

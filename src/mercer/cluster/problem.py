@@ -17,7 +17,7 @@ from mercer.data.arrays import ArraySource
 from mercer.data.distinct import distinct_rows, sample_size
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
-from mercer.data.rows import Rows, n_bytes
+from mercer.data.rows import Rows, n_bytes, take
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Summary, summarize
@@ -27,6 +27,8 @@ from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
 from mercer.kernels.probe import probe_kernel
 from mercer.report import Recorder
+from mercer.report.quality import SAMPLE_ROWS
+from mercer.report.summary import DataSummary, summarize_data
 
 __all__ = [
     "Problem",
@@ -38,6 +40,7 @@ __all__ = [
     "demand_rows",
     "fit_factor",
     "pose",
+    "sampled_rows",
 ]
 
 SINGLE_RANGE = (1e-9, 1e9)  # float32 works within; beyond, squares lose digits or overflow
@@ -55,6 +58,7 @@ class Problem:
     bandwidth: str  # how they came about
     budget: Budget
     block_rows: int
+    data: DataSummary | None = None  # what the rows look like
 
 
 def pose(
@@ -102,7 +106,8 @@ def pose(
             kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
             for text in probe_kernel(kernel, sample.rows):
                 record.warn(text)
-    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows)
+    data = summarize_data(source, sample, summary)
+    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data)
 
 
 def fit_factor(
@@ -116,6 +121,15 @@ def fit_factor(
     if isinstance(factor, PivotFactor) and isinstance(problem.kernel, GramMatrix):
         return replace(factor, kernel=Precomputed())  # new rows bring their part of the matrix
     return factor
+
+
+def sampled_rows(problem: Problem) -> Rows:
+    """A few of the rows that choose, as they came: the sample has an order of its own, by hash."""
+    sample = problem.sample
+    few = sample.ids[:SAMPLE_ROWS]
+    if problem.source.in_memory:
+        return problem.source.take(np.sort(few))
+    return sample.format.undo(take(sample.rows, np.arange(len(few))))
 
 
 def checked_source(X: Any, least_rows: int = 1) -> Source:

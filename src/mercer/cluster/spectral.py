@@ -36,7 +36,7 @@ from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder
 from mercer.selection.angles import block_notes
-from mercer.selection.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, strength
+from mercer.selection.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, relative_gap, strength
 
 __all__ = ["SpectralClustering"]
 
@@ -197,7 +197,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def transform(self, X: Any) -> FloatArray:
         """Unit coordinates of each row by the leading eigenvectors (or the consensus): (n, m)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().coordinates(), stage="transform")
+        tiles, _ = self._work(X, self._embedder, stage="transform")
         return np.concatenate([tile for _, tile in tiles])
 
     def memberships(self, X: Any) -> FloatArray:
@@ -444,6 +444,9 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _labeller(self) -> Any:
         return self._labels_by().labels()
 
+    def _embedder(self) -> Any:
+        return self._labels_by().coordinates()
+
     def _remember(
         self, found: Found, problem: Problem, approximation: Any, record: Recorder
     ) -> SpectralClustering:
@@ -477,10 +480,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             eigenvalues=tuple(map(float, found.map.values)),
             residuals=tuple(map(float, found.map.residuals)),
             solver=found.map.solver,
+            gap=relative_gap(found.map.values, len(weights)),
             **words,
         )
         record.raise_warnings(stacklevel=3)
-        return self._install(fitted)
+        return self._install(fitted, problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             "stages": tuple(record.stages),
             "notes": tuple(record.notes),
             "warnings": tuple(record.warnings),
+            "data": problem.data,
         }
         report = Report(**common | told)
         record.raise_warnings(stacklevel=stacklevel)
