@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"]
+__all__ = ["BudgetError", "EngineError", "MercerWarning", "MissingExtraError", "ModelFileError"]
 
 
 class MercerWarning(UserWarning):
@@ -11,6 +11,10 @@ class MercerWarning(UserWarning):
 
 class BudgetError(MemoryError, ValueError):
     """The request cannot be met within ``max_memory``; raised before the work begins."""
+
+
+class EngineError(RuntimeError):
+    """The processes or the cluster that `mercer.on` named cannot go on."""
 
 
 class ModelFileError(ValueError):

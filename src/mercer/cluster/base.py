@@ -24,10 +24,11 @@ __all__ = ["Clusterer"]
 class Clusterer(ClusterMixin, BaseEstimator):
     """A clusterer whose fitted state can label any row by itself.
 
-    Subclasses give `fit` and `_labeller`: a function of raw rows that returns their labels.
+    Subclasses give `fit` and `_labeller`: what makes a function of raw rows that returns their
+    labels, as a method of a frozen value, which can be sent to other processes.
     """
 
-    def _labeller(self) -> Callable[[Any], IdArray]:
+    def _labeller(self) -> Callable[[], Callable[[Any], IdArray]]:
         raise NotImplementedError
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
@@ -58,24 +59,29 @@ class Clusterer(ClusterMixin, BaseEstimator):
         save(self, path)
 
     def _work(
-        self, X: Any, make_function: Callable[[], Any], *, stage: str
+        self, X: Any, maker: Callable[[], Callable[[], Any]], *, stage: str
     ) -> tuple[Iterator[tuple[int, Any]], int]:
-        """(first row, result) of a function over tiles of rows, which are checked on the way."""
+        """(first row, result) of a function over tiles of rows, which are checked on the way.
+
+        `maker` gives what makes the function.
+        """
         check_is_fitted(self)
         source = checked_source(X)
         check_features(self, source)
         bytes_per_row = source.n_features * source.dtype.itemsize
         block_rows = Budget.of(self.max_memory).block_rows(bytes_per_row, TILE)
+        n_columns = 1 if stage == "predict" else len(self.cluster_weights_)
 
         def tiles() -> Iterator[tuple[int, Any]]:
             with listening(LineWriter() if self.verbose else None), single_threaded_blas():
                 yield from tiles_of(
                     source,
-                    make_function(),
+                    maker(),
                     kernel=self.kernel_,
                     block_rows=block_rows,
                     threads=n_threads(self.n_jobs),
                     stage=stage,
+                    row_bytes=8 * n_columns,
                 )
 
         return tiles(), source.n_rows

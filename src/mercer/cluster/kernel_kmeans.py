@@ -164,7 +164,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                         factor, problem, partition, max_iter=self.max_iter, threads=threads
                     )
             with record.stage("labels"):
-                decide = Assignment.of_centers(factor, partition.centers).labels()
+                decide = Assignment.of_centers(factor.forget_training(), partition.centers).labels
                 labels, weights = label_rows(decide, k, problem, threads=threads)
         return self._remember(problem, approximation, factor, partition, labels, weights, record)
 
@@ -211,10 +211,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         )
 
     def _labeller(self) -> Any:
-        return self._assignment().labels()
+        return self._assignment().labels
 
     def _distances(self) -> Any:
-        return self._assignment().squared_distances()
+        return self._assignment().squared_distances
 
     def _assignment(self) -> Assignment:
         return Assignment.of_centers(self.factor_, self.cluster_centers_)

@@ -19,7 +19,7 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
-from mercer.cluster.cones import EnsembleLabels, cone_labels, labels_of_all
+from mercer.cluster.cones import AllLabels, EnsembleLabels, cone_labels
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.binning import RandomBinning
@@ -195,7 +195,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def transform(self, X: Any) -> FloatArray:
         """Unit coordinates of each row by the leading eigenvectors (or the consensus): (n, m)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().coordinates(), stage="transform")
+        tiles, _ = self._work(X, lambda: self._labels_by().coordinates, stage="transform")
         return np.concatenate([tile for _, tile in tiles])
 
     def memberships(self, X: Any) -> FloatArray:
@@ -216,7 +216,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         found, seed = self._spectrum()
         sizes = [self._checked_size(k, found) for k in n_clusters]
         cuts = [self._cut(self.factor_, found, k, seed)[0] for k in sizes]
-        tiles, n_rows = self._work(X, lambda: labels_of_all(cuts), stage="labels")
+        tiles, n_rows = self._work(X, lambda: AllLabels(tuple(cuts)).labels, stage="labels")
         path = np.empty((len(cuts), n_rows), np.intp)
         for start, tile in tiles:
             path[:, start : start + tile.shape[1]] = tile
@@ -433,7 +433,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return cone_labels(self.factor_, self.vectors_, self.directions_)
 
     def _labeller(self) -> Any:
-        return self._labels_by().labels()
+        return self._labels_by().labels
 
     def _remember(
         self, found: Found, problem: Problem, approximation: Any, record: Recorder
@@ -511,6 +511,6 @@ def _label_all(
     seen = inverse is not None and source.in_memory
     of_sample = labels_by.labels_of_training(factor, problem.sample) if seen else None
     if of_sample is None:
-        return label_rows(labels_by.labels(), k, problem, threads=threads)
+        return label_rows(labels_by.labels, k, problem, threads=threads)
     labels = of_sample[inverse]
     return labels, np.bincount(labels, weights=problem.weights, minlength=k).astype(np.float64)
