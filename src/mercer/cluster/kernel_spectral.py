@@ -203,7 +203,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 labels_by, n_iter = self._encode(made, train, k, record, rng=rng)
             with record.stage("labels"):
                 labels, weights = label_rows(
-                    labels_by.labels(), len(labels_by.codebook), problem, threads=threads
+                    labels_by.labels, len(labels_by.codebook), problem, threads=threads
                 )
         self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
         degrees = found.degrees(factor.training_rows)
@@ -217,12 +217,12 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def memberships(self, X: Any) -> FloatArray:
         """How much each row belongs to each cluster, in the encoding's distances: (n, k)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().memberships(), stage="memberships")
+        tiles, _ = self._work(X, lambda: self._labels_by().memberships, stage="memberships")
         return np.concatenate([tile for _, tile in tiles])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The encoding's criterion on these rows: 1 is best."""
-        tiles, n_rows = self._work(X, lambda: self._labels_by().all_scores(), stage="score")
+        tiles, n_rows = self._work(X, lambda: self._labels_by().all_scores, stage="score")
         weights = checked_weights(sample_weight, n_rows)
         scores = Scores.stacked([tile for _, tile in tiles])
         if self.n_clusters_ == 1:
@@ -522,10 +522,10 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return Work(self._parts(k), n_train, (Sweep("labels"),), k, trial)
 
     def _labeller(self) -> Any:
-        return self._labels_by().labels()
+        return self._labels_by().labels
 
     def _embedder(self) -> Any:
-        return self._labels_by().scores()
+        return self._labels_by().scores
 
     def _remember(
         self, done: Done, problem: Problem, approximation: Any, factor: Any, record: Recorder
