@@ -60,11 +60,12 @@ def cluster(
     jobs: options.Jobs = None,
     out: options.LabelsFile = None,
     model: options.ModelFile = None,
+    report: options.ReportFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Cluster the rows of a file; write their labels, a model for new rows, or both.
+    """Cluster the rows of a file; write their labels, a model for new rows, a page about them.
 
     Files that exist are replaced, each at once when it is complete.
     """
@@ -89,11 +90,13 @@ def cluster(
         "random_state": seed,
     }
     names = None if columns is None else options.read_columns(columns)
-    written = {"labels": out, "model": model}
+    written = {"labels": out, "model": model, "report": report}
     with readable_errors(debug=debug):
         estimator = make_estimator(method, parameters)
         with progress(quiet=quiet):
-            fitted = cluster_file(file, estimator, columns=names, labels=out, model=model)
+            fitted = cluster_file(
+                file, estimator, columns=names, labels=out, model=model, report=report
+            )
         if json:
             show_json(fitted.report_.to_dict(), written)
         elif not quiet:
@@ -179,6 +182,45 @@ def predict(
             show_json({"n_rows": n_rows}, {"labels": out})
         elif not quiet:
             show_written({f"labels of {n_rows:,} rows": out})
+
+
+@app.command()
+def report(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model that `mercer cluster` wrote.")
+    ],
+    file: options.InputFile,
+    out: options.ReportOut,
+    title: options.Title = None,
+    columns: options.Columns = None,
+    seed: options.Seed = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Make a page about a saved model and the rows of a file: one HTML file, for any browser."""
+    from mercer.cli.show import show_json, show_written
+    from mercer.cli.work import report_file
+
+    names = None if columns is None else options.read_columns(columns)
+    with readable_errors(debug=debug):
+        with progress(quiet=quiet):
+            told = report_file(
+                model,
+                file,
+                out=out,
+                title=title,
+                columns=names,
+                seed=seed,
+                max_memory=max_memory,
+                n_jobs=jobs,
+            )
+        if json:
+            show_json(told.to_dict(), {"report": out})
+        elif not quiet:
+            show_written({"report": out})
 
 
 @app.command()

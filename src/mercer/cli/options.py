@@ -50,12 +50,15 @@ __all__ = [
     "Quiet",
     "Radius",
     "Rank",
+    "ReportFile",
+    "ReportOut",
     "RequiredLabelsFile",
     "Seed",
     "SegmentGamma",
     "SegmentMethod",
     "Segments",
     "TableFile",
+    "Title",
     "Tol",
     "TrainSize",
     "TuneMethod",
@@ -487,6 +490,34 @@ TableFile: TypeAlias = Annotated[
 PlotFile: TypeAlias = Annotated[
     Path | None,
     _option("--plot", panel=OUTPUT, metavar="FILE", help="Draw the scores into this PNG file."),
+]
+ReportFile: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--report",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write a page about the clusters to this .html file (.md, .json: the report alone).",
+    ),
+]
+ReportOut: TypeAlias = Annotated[
+    Path,
+    _option(
+        "--out",
+        "-o",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="The page, an .html file of its own (.md, .json: the report alone).",
+    ),
+]
+Title: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--title",
+        panel=OUTPUT,
+        metavar="TEXT",
+        help="What the page calls the data (default the name of the file).",
+    ),
 ]
 Images: TypeAlias = Annotated[
     list[Path], typer.Argument(metavar="IMAGE...", help="Images: png, jpg, tif and others.")

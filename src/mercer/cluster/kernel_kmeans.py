@@ -166,16 +166,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                         factor, problem, partition, max_iter=self.max_iter, threads=threads
                     )
             with record.stage("labels"):
-                decide = Assignment.of_centers(factor, partition.centers).labels()
+                decide = Assignment.of_centers(factor.forget_training(), partition.centers).labels
                 labels, weights = label_rows(decide, k, problem, threads=threads)
         return self._remember(problem, approximation, factor, partition, labels, weights, record)
 
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre in the factor's space: (n, k)."""
-        tiles, n_rows = self._work(X, self._distances, stage="transform")
+        tiles, n_rows = self._work(X, self._embedder, stage="transform")
         distances = np.empty((n_rows, len(self.cluster_centers_)), as_source(X).dtype)
         for start, tile in tiles:
-            distances[start : start + len(tile)] = np.sqrt(tile)
+            distances[start : start + len(tile)] = tile
         return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -221,10 +221,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return Work(approximation, sample_rows, sweeps, self.n_clusters)
 
     def _labeller(self) -> Any:
-        return self._assignment().labels()
+        return self._assignment().labels
+
+    def _embedder(self) -> Any:
+        return self._assignment().distances
 
     def _distances(self) -> Any:
-        return self._assignment().squared_distances()
+        return self._assignment().squared_distances
 
     def _assignment(self) -> Assignment:
         return Assignment.of_centers(self.factor_, self.cluster_centers_)
@@ -276,7 +279,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             n_full_sweeps=partition.n_full_sweeps,
         )
         record.raise_warnings(stacklevel=3)
-        return self._install(fitted)
+        return self._install(fitted, problem)
 
     @property
     def _n_features_out(self) -> int:

@@ -57,19 +57,23 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return source
 
     def _transformed(
-        self, source: Source, make_function: Callable[[], Callable[[Rows], FloatArray]], dtype: Any
+        self, source: Source, make: Callable[[], Callable[[Rows], FloatArray]], dtype: Any
     ) -> FloatArray:
-        """A function of raw rows, tile by tile; values are checked on the way."""
+        """A function of raw rows, tile by tile; values are checked on the way.
+
+        `make` gives it, and can be sent to other processes: a method of a frozen value.
+        """
         budget = Budget.of(self.max_memory)
         out = self._room(source, dtype, budget)
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             tiles = tiles_of(
                 source,
-                make_function(),
+                make,
                 kernel=self.kernel_,
                 block_rows=budget.block_rows(source.n_features * source.dtype.itemsize, TILE),
                 threads=n_threads(self.n_jobs),
                 stage="transform",
+                row_bytes=out.shape[1] * out.dtype.itemsize,
             )
             for start, tile in tiles:
                 out[start : start + len(tile)] = tile
@@ -112,6 +116,7 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             "stages": tuple(record.stages),
             "notes": tuple(record.notes),
             "warnings": tuple(record.warnings),
+            "data": problem.data,
         }
         report = Report(**common | told)
         record.raise_warnings(stacklevel=stacklevel)
