@@ -63,6 +63,11 @@ class DaskSource(ForwardSource):
         """What the longest partition takes in memory."""
         return max(self.lengths) * self.n_features * self.dtype.itemsize
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells these rows from others: Dask names its results by what they are made of."""
+        return self.keys, self.lengths, self.layout
+
     def pieces(self, start: int) -> Iterator[Rows]:
         first = int(np.searchsorted(self.restarts, start, side="right")) - 1
         for number in range(first, len(self.keys)):
