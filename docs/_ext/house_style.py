@@ -25,7 +25,7 @@ PERHAPS = re.compile(r"^\?([\w-]+)\n", re.MULTILINE)
 FORMULAS = ("theory/", "methods")
 CODE = re.compile(r"(```.*?```|`[^`]*`|\]\([^)]*\))", re.DOTALL)
 INDEX = re.compile(r"(?<![\w<])(\w{1,3})_(\{[^}]+\}|\w{1,2})(?!\w)")
-EXPONENT = re.compile(r"\^([-−]?[½\w]+)")
+EXPONENT = re.compile(r"\^([-−]?(?:½|\w))")
 ENTRY = re.compile(r"^(\w[\w, *]*?) : (.+)$")
 
 
