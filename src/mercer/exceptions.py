@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"]
+__all__ = ["BudgetError", "EngineError", "MercerWarning", "MissingExtraError", "ModelFileError"]
 
 
 class MercerWarning(UserWarning):
@@ -37,6 +37,10 @@ class BudgetError(MemoryError, ValueError):
     ...     print("refused before the work")
     refused before the work
     """
+
+
+class EngineError(RuntimeError):
+    """The processes or the cluster that `mercer.on` named cannot go on."""
 
 
 class ModelFileError(ValueError):

@@ -1,6 +1,6 @@
 """What goes wrong, in one paragraph on standard error; the exit code tells the rest.
 
-0 is success, 1 an error in the input or the work, 2 a wrong command line, 130 Ctrl-C.
+0 is success, 1 an error in the input or the work, 2 a wrong command line, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ of classes and never unpickles. The manifest::
     fitted              the learnt attributes; arrays by the name of their member
     report              what `report_` tells
     arrays              for each array: sha256, shape, dtype
+    seal                "sha256": the zip's comment is the SHA-256 of the manifest
+
+docs/model-format.md is the specification.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Exponential(Kernel):
         self.gamma = gamma
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         sums, scale = CoordinateSums(self.select(Y), self.term), -self._number() * self.factor
         return lambda X: sums.exp(self.select(X), scale)
 

@@ -36,7 +36,7 @@ class Cosine(Kernel):
     def __init__(self, *, columns: Columns = None) -> None:
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         selected = self.select(Y)
         products, y_scale = CoordinateSums(selected, "product"), _inverse_norms(selected)
 
@@ -84,7 +84,7 @@ class Polynomial(Kernel):
         self.coef0 = coef0
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         products = CoordinateSums(self.select(Y), "product")
         return lambda X: self._power(products(self.select(X)))
 
@@ -146,7 +146,7 @@ class HistogramIntersection(Kernel):
     def __init__(self, *, columns: Columns = None) -> None:
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         overlaps = CoordinateSums(self.select(Y), "minimum")
         return lambda X: overlaps(self.select(X))
 
