@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from mercer.report.report import Recorder, Report, Stage
+from mercer.report.trust import Evidence, Trust
 
-__all__ = ["Recorder", "Report", "Stage"]
+__all__ = ["Evidence", "Recorder", "Report", "Stage", "Trust"]

@@ -14,6 +14,7 @@ from typing import Any
 from mercer._memory import human_bytes
 from mercer._progress import tell
 from mercer.exceptions import MercerWarning
+from mercer.report.trust import Trust
 
 __all__ = ["Recorder", "Report", "Stage"]
 
@@ -53,6 +54,7 @@ class Report:
     eigenvalues: tuple[float, ...] = ()
     residuals: tuple[float, ...] = ()  # ‖A v - λ v‖ of each
     solver: str = ""
+    trust: Trust | None = None  # of a clustering, by evidence from a sample of its rows
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -66,7 +68,9 @@ class Report:
         names = ("cluster_weights", "notes", "warnings", "eigenvalues", "residuals")
         lists = {name: tuple(values.get(name, ())) for name in names}
         stages = tuple(Stage(**stage) for stage in values["stages"])
-        return cls(**{**values, **lists, "stages": stages})
+        trust = values.get("trust")
+        made = {"stages": stages, "trust": None if trust is None else Trust.from_dict(trust)}
+        return cls(**{**values, **lists, **made})
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{weight:g}" for weight in self.cluster_weights[:12])
@@ -87,6 +91,8 @@ class Report:
         if self.eigenvalues:
             values = ", ".join(f"{value:.4f}" for value in self.eigenvalues[:8])
             lines.append(f"  eigenvalues    {values}{', …' if len(self.eigenvalues) > 8 else ''}")
+        if self.trust is not None:
+            lines.append(f"  trust          {self.trust}")
         lines += [
             f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
             f"peak {human_bytes(stage.peak_memory)})"
