@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import decimal
 import fractions
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +56,7 @@ def kernel(function, words, error=ValueError):
     return refused(lambda: X0, words, error, params={"kernel": function})
 
 
-def weights(values, words, error=ValueError):
+def weights_refused(values, words, error=ValueError):
     return refused(lambda: X0, words, error, fit={"sample_weight": values})
 
 
@@ -88,6 +89,13 @@ def cut(name):
         setattr(X, name, getattr(X, name)[:-5])
 
     return change
+
+
+def quietly(make, *arguments):
+    """What scipy and numpy only make with a warning of their own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(*arguments)
 
 
 def any_labels(labels):
@@ -270,7 +278,7 @@ CASES = {
     "decimals": Case(lambda: np.vectorize(decimal.Decimal, otypes=[object])(XR)),
     "fractions": Case(lambda: np.vectorize(fractions.Fraction, otypes=[object])(XR)),
     "complex": refused(lambda: X0 + 1j, "Complex data not supported"),
-    "complex objects": refused(lambda: (X0 + 1j).astype(object), "omplex"),
+    "complex objects": refused(lambda: (X0 + 1j).astype(object), "omplex", (ValueError, TypeError)),
     "sparse complex": refused(lambda: sp.csr_array(X0 + 1j), "Complex data not supported"),
     "words": refused(lambda: np.array([["a", "b"]] * 10), "numeric"),
     "numbers as words": refused(lambda: X0.astype(str), "numeric"),
@@ -286,9 +294,9 @@ CASES = {
     "masked": refused(lambda: np.ma.masked_greater(X0, 15), "masked", TypeError),
     "masked without a mask": refused(lambda: np.ma.array(X0), "masked", TypeError),
     "structured": refused(structured, "numeric|2D array"),
-    "np.matrix": refused(lambda: np.asmatrix(X0), "matrix", TypeError),
+    "np.matrix": refused(lambda: quietly(np.asmatrix, X0), "matrix", TypeError),
     "ragged lists": refused(lambda: [[1.0, 2.0], [3.0]], "inhomogeneous|sequence|same"),
-    "a list of words": refused(lambda: ["a", "b", "c"], "2D array|numeric"),
+    "a list of words": refused(lambda: ["a", "b", "c"], "batch 0 is|2D array"),
     "a set": refused(lambda: {1.0, 2.0}, "", (ValueError, TypeError)),
     "a dict of different lengths": refused(lambda: {"a": X0, "b": X0[:9]}, "same rows"),
     "an empty dict": refused(dict, "no column blocks"),
@@ -342,7 +350,7 @@ CASES = {
     "read-only memmap": Case(memmap),
     # sparse
     **{
-        f"sparse {kind}": Case(lambda kind=kind: sp.csr_array(X0).asformat(kind))
+        f"sparse {kind}": Case(lambda kind=kind: quietly(sp.csr_array(X0).asformat, kind))
         for kind in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
     },
     "sparse matrix, not array": Case(lambda: sp.csr_matrix(X0)),
@@ -408,10 +416,10 @@ CASES = {
     ),
     "imbalance 1:1e5 of rows": Case(
         lambda: np.vstack([np.tile(X0[Y0 == 0], (2000, 1)), [[90.0, 90, 90]]]),
-        labels=lambda labels: (labels == labels[-1]).sum() == 1,
+        labels=lambda labels: (labels[:-1].reshape(2000, 50) == labels[:50]).all(),
         params={"n_clusters": 2},
     ),
-    "imbalance 1:1e5 of weights": weighed(np.where(Y0 == 0, 1e5, 1.0)),
+    "imbalance 1:1e5 of weights": weighed(np.where(Y0 == 0, 1e5, 1.0), labels=any_labels),
     "imbalance": Case(
         lambda: np.vstack([make_blobs(800, 3, centers=1, random_state=0)[0], [[90.0, 90, 90]] * 3]),
         labels=any_labels,
@@ -452,9 +460,7 @@ CASES = {
     "kernel of words": kernel(lambda X, Y: np.full((len(X), len(Y)), "a"), "must return numbers"),
     "kernel of complex numbers": kernel(lambda X, Y: X @ Y.T + 0j, "must return numbers"),
     "kernel that fails": kernel(lambda X, Y: 1 / 0, "division by zero", ZeroDivisionError),
-    "kernel that writes into its input": Case(
-        lambda: X0, labels=any_labels, params={"kernel": writes_into_its_input}
-    ),
+    "kernel that writes into its input": kernel(writes_into_its_input, "read-only"),
     "gamma beside a kernel object": parameter("beside", kernel=RBF(1.0), gamma=2.0),
     "n_clusters 0": parameter("n_clusters", n_clusters=0),
     "n_clusters -3": parameter("n_clusters", n_clusters=-3),
@@ -489,15 +495,15 @@ CASES = {
         lambda: np.tril(mercer.RBF(0.01)(X0)), "symmetric", params={"kernel": "precomputed"}
     ),
     # weights
-    "weights negative": weights(np.r_[-1.0, np.ones(149)], "negative"),
-    "weights nan": weights(np.r_[np.nan, np.ones(149)], "NaN"),
-    "weights inf": weights(np.r_[np.inf, np.ones(149)], "infinity"),
-    "weights of wrong length": weights(np.ones(3), "shape"),
-    "weights in two columns": weights(np.ones((150, 2)), "shape"),
-    "weights all zero": weights(np.zeros(150), "zero"),
-    "weights as words": weights(np.array(["a"] * 150), "dtype"),
-    "weights complex": weights(np.ones(150) + 1j, "dtype"),
-    "weights masked": weights(np.ma.masked_less(np.arange(150.0), 9), "masked", TypeError),
+    "weights negative": weights_refused(np.r_[-1.0, np.ones(149)], "negative"),
+    "weights nan": weights_refused(np.r_[np.nan, np.ones(149)], "NaN"),
+    "weights inf": weights_refused(np.r_[np.inf, np.ones(149)], "infinity"),
+    "weights of wrong length": weights_refused(np.ones(3), "shape"),
+    "weights in two columns": weights_refused(np.ones((150, 2)), "shape"),
+    "weights all zero": weights_refused(np.zeros(150), "zero"),
+    "weights as words": weights_refused(np.array(["a"] * 150), "dtype"),
+    "weights complex": weights_refused(np.ones(150) + 1j, "dtype"),
+    "weights masked": weights_refused(np.ma.masked_less(np.arange(150.0), 9), "masked", TypeError),
     "weights in a list": weighed([1] * 150),
     "weights one number": weighed(2.0),
     "weights bool": weighed(np.arange(150) % 2 == 0),
@@ -505,7 +511,7 @@ CASES = {
     "weights tiny": weighed(np.full(150, 1e-30)),
     "weights huge": weighed(np.full(150, 1e30)),
     "weights subnormal": weighed(np.full(150, 5e-324), labels=any_labels),
-    "weights that overflow": weights(np.full(150, 1e308), "sample_weight"),
+    "weights that overflow": weights_refused(np.full(150, 1e308), "sample_weight"),
     # files
     "missing file": refused(lambda: "no-such-file.npy", "no-such-file", FileNotFoundError),
     "a folder": refused(lambda: "tests", "tests", (ValueError, OSError)),

@@ -32,7 +32,7 @@ import mercer
 from hostile_inputs import X0, XR, frame, with_value
 from mercer import BudgetError, MercerWarning
 
-Y, _ = make_blobs(200, 3, centers=4, cluster_std=4.0, random_state=1)  # blobs that touch
+Y, _ = make_blobs(200, 3, centers=3, cluster_std=3.0, random_state=8)  # blobs that touch
 Y.setflags(write=False)
 
 
@@ -304,7 +304,7 @@ def memory_limits(make, tmp_path):
 
 def concurrent_fits(make, tmp_path):
     """Four fits at once give what each gives alone."""
-    Xs = [make_blobs(120, 3, centers=4, cluster_std=4.0, random_state=s)[0] for s in range(4)]
+    Xs = [make_blobs(120, 3, centers=np.eye(3) * 9, random_state=s)[0] for s in range(4)]
     alone = [answer(make().fit(X), X) for X in Xs]
     together = _at_once([lambda X=X: answer(make().fit(X), X) for X in Xs])
     assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))

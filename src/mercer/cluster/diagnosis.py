@@ -32,7 +32,6 @@ NEAR_ROWS = 1000  # ... and rows whose neighbours are looked at
 FEW_ROWS = 200  # the same where each similarity is computed by the user's function
 NEIGHBORS = 7
 ENOUGH = 5  # rows per cluster, below which a half of them says nothing
-SPOKEN = ("bandwidth", "explained", "gap", "approximation")  # what other warnings tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,18 @@ class Fit:
 
 
 def diagnose(fit: Fit, problem: Problem, record: Recorder) -> Trust | None:
-    """The grade of a fit, with a warning where it is poor; None for a single cluster."""
+    """The grade of a fit; None for a single cluster.
+
+    A poor one is warned about, unless a warning of this fit already tells what to change.
+    """
     if len(fit.weights) < 2:
         return None
     with record.stage("trust"):
         trust = graded(_measured(fit, problem))
-    unsaid = [e for e in trust.evidence if e.grade == "poor" and e.name not in SPOKEN]
-    if trust.grade == "poor" and unsaid:
-        told = [r for r in trust.reasons if any(r.startswith(e.meaning) for e in unsaid)]
-        record.warn(f"these clusters deserve little trust. {'; '.join(told)} (see report_.trust)")
+    if trust.grade == "poor" and not record.warnings:
+        record.warn(
+            f"these clusters deserve little trust: {'; '.join(trust.worst())} (see report_.trust)"
+        )
     return trust
 
 
@@ -77,6 +79,7 @@ def _measured(fit: Fit, problem: Problem) -> Measured:
     again = fit.again(evenly(len(sample), JUDGES))
     if again.n_choosing >= 2 * ENOUGH * k:
         found["stability"] = agreement(again.labels, again.n_choosing)
+        found["n_halved"] = again.n_choosing
     if not fit.is_graph:
         found |= _among_rows(fit, problem, k)
     if fit.eigenvalues is not None and fit.residuals is not None and len(fit.eigenvalues) > k:

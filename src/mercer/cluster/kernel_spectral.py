@@ -206,6 +206,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 labels, weights = label_rows(
                     labels_by.labels(), len(labels_by.codebook), problem, threads=threads
                 )
+            self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
             trust = diagnose(
                 Fit(
                     weights,
@@ -219,7 +220,6 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 train,
                 record,
             )
-        self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
         degrees = found.degrees(factor.training_rows)
         done = Done(labels_by, found.values, degrees, labels, weights, selection, n_iter, trust)
         return self._remember(done, problem, approximation, factor, record)

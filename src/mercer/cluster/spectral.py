@@ -189,6 +189,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 if problem.sample.inverse is None:
                     give_back()  # what the eigenvectors took, before labels of many rows come
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
+            if isinstance(factor, QuantizedFactor):
+                block_notes(factor, found.values, k, record)
+            if (n_empty := int((weights == 0).sum())) and problem.weights is None:
+                record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
+            _warn_of_map(found, k, record)
             trust = diagnose(
                 Fit(
                     weights,
@@ -205,11 +210,6 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 problem,
                 record,
             )
-        if isinstance(factor, QuantizedFactor):
-            block_notes(factor, found.values, k, record)
-        if (n_empty := int((weights == 0).sum())) and problem.weights is None:
-            record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
-        _warn_of_map(found, k, record)
         found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed, trust)
         return self._remember(found_here, problem, approximation, record)
 

@@ -15,6 +15,8 @@ Grade: TypeAlias = Literal["good", "fair", "poor"]
 GRADES: tuple[Grade, ...] = ("good", "fair", "poor")
 
 STABILITY = 0.8, 0.5  # ARI of two halves: fair below, poor below
+STABILITY_OF_FEW = 0.3  # poor below, where fewer rows than ENOUGH_ROWS were halved
+ENOUGH_ROWS = 1000
 BORDERS = 0.5, 0.75  # ties cut, beside cells around random rows: fair above, poor above
 PIECES = 0.05, 0.15  # share of rows apart from the main piece of their cluster
 NARROW = 0.05, 1e-6  # similarity of a row to the one most like it
@@ -54,6 +56,11 @@ class Trust:
         )
         return cls(values["grade"], tuple(values.get("reasons", ())), evidence)
 
+    def worst(self) -> list[str]:
+        """The reasons behind the grade itself."""
+        n_worst = sum(e.grade == self.grade for e in self.evidence)
+        return list(self.reasons[:n_worst])
+
     def __str__(self) -> str:
         return f"{self.grade} ({', '.join(f'{e.name} {e.value:.2g}' for e in self.evidence)})"
 
@@ -64,6 +71,7 @@ class Measured:
 
     n_clusters: int
     stability: float | None = None  # ARI of clusterings made from two halves of the rows
+    n_halved: int = 0  # those rows
     borders: float | None = None  # ties cut, relative to cells around random rows
     pieces: float | None = None  # share of rows apart from the main piece of their cluster
     nearest: float | None = None  # median similarity of a row to the one most like it
@@ -101,7 +109,8 @@ def _partition(m: Measured) -> Judged:
     if m.stability is not None:
         meaning = f"clusters made from two halves of the rows agree to {m.stability:.2f} (ARI)"
         advice = "try another n_clusters, a larger gamma or rank, or more rows"
-        grade = _below(m.stability, *STABILITY)
+        poor = STABILITY[1] if m.n_halved >= ENOUGH_ROWS else STABILITY_OF_FEW
+        grade = _below(m.stability, STABILITY[0], poor)
         found.append((Evidence("resampling", m.stability, grade, meaning), advice))
     if m.borders is not None:
         meaning = (
