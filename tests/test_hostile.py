@@ -33,12 +33,18 @@ def compiled():
 
 
 def product(cases, estimators):
-    """Every case on every estimator; costly ones on a few, and on the others in the long run."""
+    """Every case on every estimator.
+
+    In the short run, every case on a few estimators, and on one of the others in turn (costly
+    cases: on none of them); the whole product in the long run.
+    """
     tried = []
-    for name, case in cases.items():
+    others = [name for name in estimators if name not in FEW]
+    for number, (name, case) in enumerate(cases.items()):
+        turn = others[number % len(others)]
         for estimator, make in estimators.items():
-            long = case.costly and estimator not in FEW
-            marks = pytest.mark.slow if long else ()
+            is_short = estimator in FEW or (estimator == turn and not case.costly)
+            marks = () if is_short else pytest.mark.slow
             tried.append(pytest.param(make, case, id=f"{name}-{estimator}", marks=marks))
     return tried
 
