@@ -31,11 +31,14 @@ def ranked_gaps(values: FloatArray, most: int) -> list[tuple[int, float]]:
     clusters are tied together much more loosely than anything within them.
     """
     sizes = range(2, min(most, len(values) - 1) + 1)
-    return sorted(((k, relative_gap(values, k)) for k in sizes), key=lambda pair: -pair[1])
+    gaps = [(k, relative_gap(values, k) or 0.0) for k in sizes]
+    return sorted(gaps, key=lambda pair: -pair[1])
 
 
-def relative_gap(values: FloatArray, k: int) -> float:
-    """(μ_{k+1} - μ_k) / μ_{k+1} with μ = 1 - λ."""
+def relative_gap(values: FloatArray, k: int) -> float | None:
+    """(μ_{k+1} - μ_k) / μ_{k+1} with μ = 1 - λ; None where the next one was not computed."""
+    if not 1 < k < len(values):
+        return None
     here, after = np.maximum(1.0 - values[k - 1 : k + 1], LEAST)
     return float((after - here) / after)
 
