@@ -19,6 +19,7 @@ from estimators import ESTIMATORS, TRANSFORMERS
 from hostile_inputs import CASES, X0, with_value
 from hostile_treatment import DEEDS
 from mercer import MercerWarning
+from mercer.embeddings.eigen import leading_eigenpairs
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 FEW = ("KernelKMeans", "SpectralClustering", "KernelSpectralClustering", "KernelFeatures")
@@ -153,3 +154,11 @@ def test_a_narrow_bandwidth_is_called_out(name):
 def test_there_are_a_hundred_cases_and_more():
     assert len(CASES) + len(DEEDS) >= 100
     assert all(case.error is not None or callable(case.labels) for case in CASES.values())
+
+
+def test_a_matrix_within_rounding_of_the_identity_has_eigenvectors():
+    """LAPACK finds no subset of these: a narrow bandwidth ended in an IndexError."""
+    tiny = np.random.default_rng(0).random((256, 256)) * 1e-105
+    pairs = leading_eigenpairs(np.eye(256) + tiny + tiny.T, 7, rng=np.random.default_rng(0))
+    assert np.allclose(pairs.values, 1.0)
+    assert np.allclose(pairs.vectors.T @ pairs.vectors, np.eye(7))
