@@ -8,6 +8,7 @@ from mercer.report.plan import Plan, PlannedPass
 from mercer.report.quality import Quality
 from mercer.report.report import Recorder, Report, Stage
 from mercer.report.summary import Column, DataSummary
+from mercer.report.trust import Evidence, Trust
 
 if TYPE_CHECKING:
     from mercer.report.pages import page, report_page, write_page
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Column",
     "DataSummary",
+    "Evidence",
     "Plan",
     "PlannedPass",
     "Quality",
     "Recorder",
     "Report",
     "Stage",
+    "Trust",
     "View",
     "gather",
     "page",
