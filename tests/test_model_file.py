@@ -313,7 +313,9 @@ def dot(X: Any, Y: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "kernel", [dot, FunctionKernel(dot), RBF(0.1) + FunctionKernel(dot), MyKernel(0.1)], ids=str
+    "kernel",
+    [dot, FunctionKernel(dot), RBF(0.1) + FunctionKernel(dot), MyKernel(0.1)],
+    ids=["function", "kernel of a function", "sum with one", "own class"],
 )
 def test_code_is_not_saved(kernel: Any, tmp_path: Path) -> None:
     model = fit(rows(), kernel=kernel)

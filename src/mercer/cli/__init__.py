@@ -16,7 +16,7 @@ def main() -> None:
     _speak_any_language()
     _end_in_order()
     try:
-        _app()()
+        _app()(prog_name="mercer")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         raise SystemExit(130) from None
@@ -49,7 +49,7 @@ def _speak_any_language() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _app() -> Callable[[], object]:
+def _app() -> Callable[..., object]:
     """The typer app, or one sentence about the extra that brings typer."""
     try:
         from mercer.cli.app import app

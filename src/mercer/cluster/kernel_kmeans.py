@@ -13,11 +13,13 @@ from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
-from mercer.cluster.assignment import Assignment, label_rows, refine_centers
+from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
 from mercer.cluster.base import Clusterer
+from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
+from mercer.data.source import Source
 from mercer.embeddings.binned import BinComponents, densified
 from mercer.factors.base import Approximation, Factor
 from mercer.factors.binning import RandomBinning
@@ -164,16 +166,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                         factor, problem, partition, max_iter=self.max_iter, threads=threads
                     )
             with record.stage("labels"):
-                decide = Assignment.of_centers(factor, partition.centers).labels()
+                decide = Assignment.of_centers(factor.forget_training(), partition.centers).labels
                 labels, weights = label_rows(decide, k, problem, threads=threads)
         return self._remember(problem, approximation, factor, partition, labels, weights, record)
 
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre in the factor's space: (n, k)."""
-        tiles, n_rows = self._work(X, self._distances, stage="transform")
+        tiles, n_rows = self._work(X, self._embedder, stage="transform")
         distances = np.empty((n_rows, len(self.cluster_centers_)), as_source(X).dtype)
         for start, tile in tiles:
-            distances[start : start + len(tile)] = np.sqrt(tile)
+            distances[start : start + len(tile)] = tile
         return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -210,11 +212,22 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             threads=threads,
         )
 
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        self._kernel(approximation)
+        is_sampled = source.n_rows > EXACT_ROWS
+        full = Sweep("full sweeps", least=1, most=min(FULL_SWEEPS, self.max_iter))
+        sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
+        return Work(approximation, sample_rows, sweeps, self.n_clusters)
+
     def _labeller(self) -> Any:
-        return self._assignment().labels()
+        return self._assignment().labels
+
+    def _embedder(self) -> Any:
+        return self._assignment().distances
 
     def _distances(self) -> Any:
-        return self._assignment().squared_distances()
+        return self._assignment().squared_distances
 
     def _assignment(self) -> Assignment:
         return Assignment.of_centers(self.factor_, self.cluster_centers_)
@@ -266,7 +279,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             n_full_sweeps=partition.n_full_sweeps,
         )
         record.raise_warnings(stacklevel=3)
-        return self._install(fitted)
+        return self._install(fitted, problem)
 
     @property
     def _n_features_out(self) -> int:

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer._progress import LineWriter, listening
@@ -17,7 +17,9 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.codes import CodeLabels
+from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
+from mercer.data.source import Source
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
@@ -201,7 +203,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 labels_by, n_iter = self._encode(made, train, k, record, rng=rng)
             with record.stage("labels"):
                 labels, weights = label_rows(
-                    labels_by.labels(), len(labels_by.codebook), problem, threads=threads
+                    labels_by.labels, len(labels_by.codebook), problem, threads=threads
                 )
         self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
         degrees = found.degrees(factor.training_rows)
@@ -210,17 +212,17 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def transform(self, X: Any) -> FloatArray:
         """The score variables of each row: (n, k - 1)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().scores(), stage="transform")
+        tiles, _ = self._work(X, self._embedder, stage="transform")
         return np.concatenate([tile for _, tile in tiles])
 
     def memberships(self, X: Any) -> FloatArray:
         """How much each row belongs to each cluster, in the encoding's distances: (n, k)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().memberships(), stage="memberships")
+        tiles, _ = self._work(X, lambda: self._labels_by().memberships, stage="memberships")
         return np.concatenate([tile for _, tile in tiles])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The encoding's criterion on these rows: 1 is best."""
-        tiles, n_rows = self._work(X, lambda: self._labels_by().all_scores(), stage="score")
+        tiles, n_rows = self._work(X, lambda: self._labels_by().all_scores, stage="score")
         weights = checked_weights(sample_weight, n_rows)
         scores = Scores.stacked([tile for _, tile in tiles])
         if self.n_clusters_ == 1:
@@ -512,8 +514,18 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         model = ScoreMap(self.coefficients_, self.degree_coefficients_, self.bias_)
         return CodeLabels(self.factor_, model, self.codebook_)
 
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        k = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        n_train, trial = self._n_train(sample_rows), clone(self)
+        if isinstance(self.train_size, Integral):
+            trial.set_params(train_size=None)
+        return Work(self._parts(k), n_train, (Sweep("labels"),), k, trial)
+
     def _labeller(self) -> Any:
-        return self._labels_by().labels()
+        return self._labels_by().labels
+
+    def _embedder(self) -> Any:
+        return self._labels_by().scores
 
     def _remember(
         self, done: Done, problem: Problem, approximation: Any, factor: Any, record: Recorder
@@ -548,7 +560,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             eigenvalues=tuple(map(float, fitted["eigenvalues_"])),
         )
         record.raise_warnings(stacklevel=3)
-        return self._install(fitted)
+        return self._install(fitted, problem)
 
     @property
     def _n_features_out(self) -> int:

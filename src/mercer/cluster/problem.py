@@ -17,16 +17,18 @@ from mercer.data.arrays import ArraySource
 from mercer.data.distinct import distinct_rows, sample_size
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
-from mercer.data.rows import Rows, n_bytes
+from mercer.data.rows import Rows, n_bytes, take
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
-from mercer.data.summary import Summary, summarize
+from mercer.data.summary import Columns, Summary, summarize
 from mercer.factors.base import PivotFactor
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
 from mercer.kernels.probe import probe_kernel
 from mercer.report import Recorder
+from mercer.report.quality import SAMPLE_ROWS
+from mercer.report.summary import DataSummary, summarize_data
 
 __all__ = [
     "Problem",
@@ -34,8 +36,11 @@ __all__ = [
     "check_values",
     "checked_source",
     "checked_weights",
+    "demand_rank",
+    "demand_rows",
     "fit_factor",
     "pose",
+    "sampled_rows",
 ]
 
 SINGLE_RANGE = (1e-9, 1e9)  # float32 works within; beyond, squares lose digits or overflow
@@ -53,6 +58,7 @@ class Problem:
     bandwidth: str  # how they came about
     budget: Budget
     block_rows: int
+    data: DataSummary | None = None  # what the rows look like
 
 
 def pose(
@@ -86,9 +92,9 @@ def pose(
         weights = checked_weights(sample_weight, source.n_rows)
         kernel = kernel.named_columns(source.feature_names)
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
-        _demand_sample(budget, source)
+        demand_rows(budget, source)
         summary = summarize(source, block_rows=block_rows)
-        check_values(kernel, summary, source)
+        check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
         if isinstance(kernel, Precomputed):
             sample, kernel = _precomputed_sample(source, weights, takes_graph)
@@ -100,7 +106,8 @@ def pose(
             kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
             for text in probe_kernel(kernel, sample.rows):
                 record.warn(text)
-    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows)
+    data = summarize_data(source, sample, summary)
+    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data)
 
 
 def fit_factor(
@@ -114,6 +121,15 @@ def fit_factor(
     if isinstance(factor, PivotFactor) and isinstance(problem.kernel, GramMatrix):
         return replace(factor, kernel=Precomputed())  # new rows bring their part of the matrix
     return factor
+
+
+def sampled_rows(problem: Problem) -> Rows:
+    """A few of the rows that choose, as they came: the sample has an order of its own, by hash."""
+    sample = problem.sample
+    few = sample.ids[:SAMPLE_ROWS]
+    if problem.source.in_memory:
+        return problem.source.take(np.sort(few))
+    return sample.format.undo(take(sample.rows, np.arange(len(few))))
 
 
 def checked_source(X: Any, least_rows: int = 1) -> Source:
@@ -213,7 +229,7 @@ def _is_sparse(source: Source) -> bool:
     return sp.issparse(source.read(0, 1))
 
 
-def check_values(kernel: Kernel, summary: Summary, source: Source) -> None:
+def check_values(kernel: Kernel, summary: Summary, columns: Columns) -> None:
     """Refuse values whose squares leave float64, or that the kernel is not defined for."""
     low, high = DOUBLE_RANGE
     if summary.magnitude > high:
@@ -227,14 +243,14 @@ def check_values(kernel: Kernel, summary: Summary, source: Source) -> None:
             "underflows to 0; scale its columns, e.g. with sklearn.preprocessing.StandardScaler"
         )
     for part in kernel.parts():
-        part.check_values(float(_selected_low(part, summary, source)))
+        part.check_values(float(_selected_low(part, summary, columns)))
 
 
-def _selected_low(kernel: Kernel, summary: Summary, source: Source) -> float:
+def _selected_low(kernel: Kernel, summary: Summary, columns: Columns) -> float:
     """The smallest value in the columns this kernel looks at."""
     low = summary.low
     if summary.blocks:
-        names = source.names  # type: ignore[attr-defined]
+        names: Any = columns.names
         number = names.index(kernel.columns) if kernel.columns in names else kernel.columns
         low = summary.blocks[number].low if isinstance(number, int) else low
     elif not isinstance(kernel.columns, str | int):
@@ -294,16 +310,40 @@ def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
 
 def demand_factor(approximation: Any, problem: Problem) -> None:
     """Refuse a factor that cannot fit, before the work, and say which rank would."""
-    n, itemsize = len(problem.sample), problem.sample.format.dtype.itemsize
-    held = n_bytes(problem.sample.rows)
-    needed = approximation.memory(n, problem.source.n_features, itemsize)
-    if getattr(approximation, "makes_dense", False) and sp.issparse(problem.sample.rows):
-        needed += n * problem.source.n_features * itemsize
+    sample, n_features = problem.sample, problem.source.n_features
+    n, itemsize = len(sample), sample.format.dtype.itemsize
+    held = n_bytes(sample.rows)
+    if getattr(approximation, "makes_dense", False) and sp.issparse(sample.rows):
+        held += n * n_features * itemsize
+    demand_rank(approximation, (n, n_features), itemsize, held, problem.budget)
+
+
+def demand_rank(
+    approximation: Any, shape: tuple[int, int], itemsize: int, held: int, budget: Budget
+) -> None:
+    """Refuse a factor of so many rows that does not fit beside what is held."""
+    n, n_features = shape
+    needed = approximation.memory(n, n_features, itemsize)
     advice = "raise max_memory"
     rank = getattr(approximation, "rank", None)
     if isinstance(rank, int):
-        share = (problem.budget.n_bytes - held) / max(needed, 1)
+        share = (budget.n_bytes - held) / max(needed, 1)
         fitting = int(0.9 * min(rank, n) * share)
         advice += f", or lower the rank to about {fitting}" if fitting >= 1 else ""
     what = f"{approximation!r} on {n:,} rows"
-    problem.budget.demand(needed + held, what=what, advice=advice)
+    budget.demand(needed + held, what=what, advice=advice)
+
+
+def demand_rows(budget: Budget, source: Source) -> None:
+    """Refuse rows that cannot be read, or chosen from, within the budget."""
+    _demand_pieces(budget, source)
+    _demand_sample(budget, source)
+
+
+def _demand_pieces(budget: Budget, source: Source) -> None:
+    piece_bytes = getattr(source, "piece_bytes", 0)
+    budget.demand(
+        2 * piece_bytes,
+        what=f"reading {type(source).__name__} a chunk or partition at a time",
+        advice="raise max_memory, or save the rows in smaller chunks (x.rechunk, df.repartition)",
+    )

@@ -19,8 +19,10 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
-from mercer.cluster.cones import EnsembleLabels, cone_labels, labels_of_all
+from mercer.cluster.cones import AllLabels, EnsembleLabels, cone_labels
+from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, fit_factor, pose
+from mercer.data.source import Source
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
@@ -34,7 +36,7 @@ from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder
 from mercer.selection.angles import block_notes
-from mercer.selection.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, strength
+from mercer.selection.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, relative_gap, strength
 
 __all__ = ["SpectralClustering"]
 
@@ -195,7 +197,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def transform(self, X: Any) -> FloatArray:
         """Unit coordinates of each row by the leading eigenvectors (or the consensus): (n, m)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().coordinates(), stage="transform")
+        tiles, _ = self._work(X, self._embedder, stage="transform")
         return np.concatenate([tile for _, tile in tiles])
 
     def memberships(self, X: Any) -> FloatArray:
@@ -216,7 +218,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         found, seed = self._spectrum()
         sizes = [self._checked_size(k, found) for k in n_clusters]
         cuts = [self._cut(self.factor_, found, k, seed)[0] for k in sizes]
-        tiles, n_rows = self._work(X, lambda: labels_of_all(cuts), stage="labels")
+        tiles, n_rows = self._work(X, lambda: AllLabels(tuple(cuts)).labels, stage="labels")
         path = np.empty((len(cuts), n_rows), np.intp)
         for start, tile in tiles:
             path[:, start : start + tile.shape[1]] = tile
@@ -432,8 +434,18 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             return EnsembleLabels(self.factor_, self.consensus_)
         return cone_labels(self.factor_, self.vectors_, self.directions_)
 
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation, _ = self._parts()
+        seen = source.in_memory and sample_rows == source.n_rows  # labels come with the graph
+        most = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        at_hand = seen and isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning))
+        return Work(approximation, sample_rows, () if at_hand else (Sweep("labels"),), most)
+
     def _labeller(self) -> Any:
-        return self._labels_by().labels()
+        return self._labels_by().labels
+
+    def _embedder(self) -> Any:
+        return self._labels_by().coordinates
 
     def _remember(
         self, found: Found, problem: Problem, approximation: Any, record: Recorder
@@ -468,10 +480,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             eigenvalues=tuple(map(float, found.map.values)),
             residuals=tuple(map(float, found.map.residuals)),
             solver=found.map.solver,
+            gap=relative_gap(found.map.values, len(weights)),
             **words,
         )
         record.raise_warnings(stacklevel=3)
-        return self._install(fitted)
+        return self._install(fitted, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,6 +524,6 @@ def _label_all(
     seen = inverse is not None and source.in_memory
     of_sample = labels_by.labels_of_training(factor, problem.sample) if seen else None
     if of_sample is None:
-        return label_rows(labels_by.labels(), k, problem, threads=threads)
+        return label_rows(labels_by.labels, k, problem, threads=threads)
     labels = of_sample[inverse]
     return labels, np.bincount(labels, weights=problem.weights, minlength=k).astype(np.float64)

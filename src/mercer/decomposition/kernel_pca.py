@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,9 +17,10 @@ from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
 from mercer.cluster.assignment import row_products
+from mercer.cluster.plan import Work
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.data.rows import BlockRows, Rows, cast, part
-from mercer.data.source import spans
+from mercer.data.source import Source, spans
 from mercer.decomposition.base import FactorTransformer
 from mercer.decomposition.preimage import PreImage, fit_preimage
 from mercer.embeddings.binned import densified
@@ -53,7 +55,8 @@ class KernelPCA(FactorTransformer):
     rank : pivots, features or representatives of a named approximation.
     eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme", for the small problem.
     fit_inverse_transform : learn `inverse_transform` too (dense rows): ridge regression of rows on
-        an RBF kernel of their scores, at a bandwidth of its own; `alpha` is the ridge.
+        an RBF kernel of their scores, at a bandwidth of its own.
+    alpha : the ridge of that regression.
     max_memory, n_jobs, verbose, random_state : as in `KernelFeatures`.
 
     Attributes
@@ -154,7 +157,9 @@ class KernelPCA(FactorTransformer):
 
     def transform(self, X: Any) -> FloatArray:
         """Scores of any rows, seen or new: (n, k) float64."""
-        return self._transformed(self._checked(X), self._scorer, np.float64)
+        source = self._checked(X)
+        make = partial(_raw_score_function, self.factor_, self.components_, self.offset_)
+        return self._transformed(source, make, np.float64)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """`fit`, then `transform`, to the last bit; rows that the fit still holds are not read."""
@@ -187,11 +192,9 @@ class KernelPCA(FactorTransformer):
             rows: FloatArray = self.preimage_.rows(Z)
         return rows
 
-    def _scorer(self) -> Callable[[Rows], FloatArray]:
-        """Raw rows → scores."""
-        row_format = self.factor_.format
-        score = _score_function(self.factor_, self.components_, self.offset_)
-        return lambda rows: score(row_format.apply(rows, np.float64))
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        return Work(approximation, sample_rows)
 
     def _preimage(
         self, factor: Any, found: PrincipalMap, problem: Problem, *, rng: np.random.Generator
@@ -251,6 +254,14 @@ class KernelPCA(FactorTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.fit_inverse_transform
         return tags
+
+
+def _raw_score_function(
+    factor: Any, components: FloatArray, offset: FloatArray
+) -> Callable[[Rows], FloatArray]:
+    """Raw rows → scores."""
+    score = _score_function(factor, components, offset)
+    return lambda rows: score(factor.format.apply(rows, np.float64))
 
 
 def _score_function(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_writable", "replacing"]
+__all__ = ["check_replaceable", "check_writable", "replacing", "replacing_folder"]
 
 STALE = 60.0  # seconds; a younger temporary file may not be locked yet
 
@@ -48,6 +49,62 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             error.filename = os.fspath(path)  # a full disk does not say of itself which file
         raise
     _sync_folder(target.parent)
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """`replacing` for what is a folder: an array of zarr. The path does not exist inside.
+
+    Between the old folder's going and the new one's coming there is a moment without either: a
+    folder that is not empty cannot be replaced in one step.
+    """
+    target = check_replaceable(path)
+    temporary, old = (
+        target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.{end}")
+        for end in ("tmp", "old")
+    )
+    try:
+        yield temporary
+        for file in sorted(temporary.rglob("*")):
+            if file.is_file():
+                _sync_file(file)
+        if target.exists():
+            os.replace(target, old)
+        os.replace(temporary, target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            os.replace(old, target)
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    _sync_folder(target.parent)
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> Path:
+    """The zarr array that `path` leads to, if it can be made or replaced; else an error, early."""
+    target = Path(os.path.realpath(path))
+    if not target.is_dir():
+        target = check_writable(path)
+        if target.exists():
+            raise FileExistsError(f"{path} is a file, not a zarr array; choose another path")
+        return target
+    check_writable(target / "zarr.json")
+    check_writable(target.with_name(f".{target.name[:40]}.tmp"))
+    if not (any(target.iterdir()) and _is_array(target)):
+        raise FileExistsError(
+            f"{path} is a directory that is not a zarr array, and would be replaced; choose "
+            "another path, or remove it"
+        )
+    return target
+
+
+def _is_array(folder: Path) -> bool:
+    """Is this one zarr array (a group may hold what nobody wants to lose)?"""
+    if (folder / ".zarray").is_file():
+        return True
+    document = folder / "zarr.json"
+    return document.is_file() and json.loads(document.read_text()).get("node_type") == "array"
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:

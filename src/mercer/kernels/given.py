@@ -21,7 +21,7 @@ class FunctionKernel(Kernel):
         self.function = function
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         fixed = self.select(Y)
         return lambda X: self._call(self.select(X), fixed)
 

@@ -7,7 +7,15 @@ import numpy as np
 from mercer._types import FloatArray
 from mercer.report import Recorder
 
-__all__ = ["CLEAR", "SURE", "gap_warnings", "n_components", "ranked_gaps", "strength"]
+__all__ = [
+    "CLEAR",
+    "SURE",
+    "gap_warnings",
+    "n_components",
+    "ranked_gaps",
+    "relative_gap",
+    "strength",
+]
 
 LEAST = 1e-8  # 1 - λ below this is a component of its own, up to rounding
 UNSOLVED = 1e-3  # an error of eigenvectors that no gap can excuse
@@ -25,6 +33,11 @@ def ranked_gaps(values: FloatArray, most: int) -> list[tuple[int, float]]:
     sizes = range(2, min(most, len(values) - 1) + 1)
     gaps = [(k, float((mu[k] - mu[k - 1]) / mu[k])) for k in sizes]
     return sorted(gaps, key=lambda pair: -pair[1])
+
+
+def relative_gap(values: FloatArray, k: int) -> float | None:
+    """The gap after the k-th eigenvalue, None where the next one was not computed."""
+    return dict(ranked_gaps(values, k)).get(k)
 
 
 def strength(gap: float) -> float:
