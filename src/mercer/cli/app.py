@@ -120,6 +120,7 @@ def plan(
     max_memory: options.MaxMemory = None,
     jobs: options.Jobs = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
     """Tell what `mercer cluster` would take: passes, bytes, blocks, memory and minutes.
@@ -127,6 +128,7 @@ def plan(
     A few rows are clustered to see how long it takes here. What cannot fit into --max-memory is
     told with what would: exit code 1.
     """
+    from mercer.cli.show import show_json
     from mercer.data import as_source
 
     parameters = {
@@ -144,8 +146,12 @@ def plan(
     names = None if columns is None else options.read_columns(columns)
     with readable_errors(debug=debug):
         estimator = make_estimator(method, parameters)
-        found = estimator.plan(as_source(file, columns=names))
-    typer.echo(found.to_json() if json else str(found))
+        with progress(quiet=quiet):
+            found = estimator.plan(as_source(file, columns=names))
+        if json:
+            show_json(found.to_dict(), {})
+        elif not quiet:
+            typer.echo(str(found))
 
 
 @app.command()
