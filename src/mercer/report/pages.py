@@ -112,7 +112,7 @@ def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _script_json(values: Any) -> str:
     """JSON for a script element: no tag, comment or line can end in it."""
-    text = json.dumps(values, separators=(",", ":"))
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

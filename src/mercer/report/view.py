@@ -235,7 +235,9 @@ def _maps(Z: FloatArray | None, taken: Rows, labels: IdArray, source: Source) ->
 
 def _named(taken: Rows, source: Source) -> Any:
     """The rows with the names they came with, as the model wants to see them."""
-    if source.feature_names is None or sp.issparse(taken) or isinstance(taken, BlockRows):
+    if isinstance(taken, BlockRows):
+        return dict(zip(taken.names, taken.parts, strict=True))
+    if source.feature_names is None or sp.issparse(taken):
         return taken
     from mercer.data.arrays import ArraySource
 
