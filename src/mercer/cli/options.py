@@ -144,6 +144,7 @@ def _one_of(names: Callable[[], Iterable[str]]) -> Callable[[str | None], str | 
             raise typer.BadParameter(f"{text!r} is not {_either(names())}")
         return text
 
+    check.names = names  # type: ignore[attr-defined]  # what a shell may complete
     return check
 
 
@@ -180,11 +181,17 @@ def _memory(text: str) -> None:
 
 
 def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
+    words = getattr(more.get("callback"), "names", None)
+    if words is not None:
+        more["autocompletion"] = lambda: list(words())
     return typer.Option(*names, rich_help_panel=panel, help=help, show_default=False, **more)
 
 
 InputFile: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Rows: a .npy, .parquet or .csv file.")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="Rows: a .npy, .parquet or .csv file, a folder of Parquet, or a .zarr."
+    ),
 ]
 Columns: TypeAlias = Annotated[
     str | None,
@@ -365,7 +372,7 @@ LabelsFile: TypeAlias = Annotated[
         "-o",
         panel=OUTPUT,
         metavar="FILE",
-        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+        help="Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr.",
     ),
 ]
 RequiredLabelsFile: TypeAlias = Annotated[
@@ -375,7 +382,7 @@ RequiredLabelsFile: TypeAlias = Annotated[
         "-o",
         panel=OUTPUT,
         metavar="FILE",
-        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+        help="Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr.",
     ),
 ]
 ModelFile: TypeAlias = Annotated[

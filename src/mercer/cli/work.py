@@ -118,6 +118,7 @@ def _check_outputs(
 ) -> None:
     """Refuse, before any work, what could not be written or would overwrite what is read."""
     from mercer.io.atomic import check_writable
+    from mercer.io.labels import check_output
 
     taken = {path.resolve(): path for path in inputs}
     for path in (labels, model, report):
@@ -125,11 +126,16 @@ def _check_outputs(
             continue
         if path.resolve() in taken:
             raise ValueError(f"{path} is named twice; every input and output needs its own file")
+        for folder in inputs:
+            if folder.is_dir() and path.resolve().is_relative_to(folder.resolve()):
+                raise ValueError(f"{path} is inside {folder}, which is read; choose another place")
         taken[path.resolve()] = path
-        check_writable(path)
+    if model is not None:
+        check_writable(model)
     if labels is not None:
-        _check_format(labels)
+        check_output(labels)
     if report is not None:
+        check_writable(report)
         _check_report(report)
 
 
@@ -143,16 +149,3 @@ def _check_report(path: Path) -> None:
         )
     if path.suffix.lower() == ".html":
         require("bokeh", "report", "the report page")
-
-
-def _check_format(labels: Path) -> None:
-    """Refuse a suffix that names no format of labels, or whose package is missing."""
-    from mercer.io.labels import FORMATS
-
-    suffix = labels.suffix.lower()
-    if suffix not in FORMATS:
-        raise ValueError(
-            f"{labels} has no suffix that names a format for labels; use one of "
-            + ", ".join(FORMATS)
-        )
-    FORMATS[suffix].check()

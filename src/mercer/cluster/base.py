@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -17,9 +17,13 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import tiles_of
 from mercer.cluster.problem import Problem, check_features, checked_source, sampled_rows
-from mercer.data.source import TILE
+from mercer.data.source import TILE, Source
 from mercer.report import Recorder, Report
 from mercer.report.quality import Quality, measure
+
+if TYPE_CHECKING:
+    from mercer.cluster.plan import Work
+    from mercer.report.plan import Plan
 
 __all__ = ["Clusterer"]
 
@@ -33,6 +37,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _labeller(self) -> Callable[[Any], IdArray]:
         raise NotImplementedError
 
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        """Which passes a fit makes, for `plan`."""
+        raise NotImplementedError
+
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
         """`fit`, then the label of each row."""
         fitted = self.fit(X, sample_weight=sample_weight)
@@ -41,8 +49,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def predict(self, X: Any, *, out: Any = None) -> Any:
         """The cluster of each row, seen or new.
 
-        out : a path (``.npy``, ``.parquet`` or ``.csv``) to write the labels to as they come, in
-            the order of the rows; then the path is returned instead of the labels.
+        out : a path (``.npy``, ``.parquet``, ``.csv`` or ``.zarr``) to write the labels to as they
+            come, in the order of the rows; then the path is returned instead of the labels.
         """
         tiles, n_rows = self._work(X, self._labeller, stage="predict")
         if out is not None:
@@ -53,6 +61,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
         for start, tile in tiles:
             labels[start : start + len(tile)] = tile
         return labels
+
+    def plan(self, X: Any) -> Plan:
+        """What `fit` on these rows will take: passes, bytes, memory, minutes.
+
+        A few of the rows are fitted to see how long it takes here. What cannot fit into
+        `max_memory` is a BudgetError that says what would.
+        """
+        from mercer.cluster.plan import plan_fit
+
+        return plan_fit(self, X)
 
     def save(self, path: Any) -> None:
         """Write the model to one file; `mercer.load` reads it."""

@@ -13,11 +13,13 @@ from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
-from mercer.cluster.assignment import Assignment, label_rows, refine_centers
+from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
 from mercer.cluster.base import Clusterer
+from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
+from mercer.data.source import Source
 from mercer.embeddings.binned import BinComponents, densified
 from mercer.factors.base import Approximation, Factor
 from mercer.factors.binning import RandomBinning
@@ -209,6 +211,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             rng=rng,
             threads=threads,
         )
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        self._kernel(approximation)
+        is_sampled = source.n_rows > EXACT_ROWS
+        full = Sweep("full sweeps", least=1, most=min(FULL_SWEEPS, self.max_iter))
+        sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
+        return Work(approximation, sample_rows, sweeps, self.n_clusters)
 
     def _labeller(self) -> Any:
         return self._assignment().labels()

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer._progress import LineWriter, listening
@@ -17,7 +17,9 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.codes import CodeLabels
+from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
+from mercer.data.source import Source
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
@@ -511,6 +513,13 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _labels_by(self) -> CodeLabels:
         model = ScoreMap(self.coefficients_, self.degree_coefficients_, self.bias_)
         return CodeLabels(self.factor_, model, self.codebook_)
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        k = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        n_train, trial = self._n_train(sample_rows), clone(self)
+        if isinstance(self.train_size, Integral):
+            trial.set_params(train_size=None)
+        return Work(self._parts(k), n_train, (Sweep("labels"),), k, trial)
 
     def _labeller(self) -> Any:
         return self._labels_by().labels()

@@ -36,6 +36,8 @@ __all__ = [
     "check_values",
     "checked_source",
     "checked_weights",
+    "demand_rank",
+    "demand_rows",
     "fit_factor",
     "pose",
     "sampled_rows",
@@ -90,7 +92,7 @@ def pose(
         weights = checked_weights(sample_weight, source.n_rows)
         kernel = kernel.named_columns(source.feature_names)
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
-        _demand_sample(budget, source)
+        demand_rows(budget, source)
         summary = summarize(source, block_rows=block_rows)
         check_values(kernel, summary, source)
     with record.stage("sample"):
@@ -308,16 +310,40 @@ def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
 
 def demand_factor(approximation: Any, problem: Problem) -> None:
     """Refuse a factor that cannot fit, before the work, and say which rank would."""
-    n, itemsize = len(problem.sample), problem.sample.format.dtype.itemsize
-    held = n_bytes(problem.sample.rows)
-    needed = approximation.memory(n, problem.source.n_features, itemsize)
-    if getattr(approximation, "makes_dense", False) and sp.issparse(problem.sample.rows):
-        needed += n * problem.source.n_features * itemsize
+    sample, n_features = problem.sample, problem.source.n_features
+    n, itemsize = len(sample), sample.format.dtype.itemsize
+    held = n_bytes(sample.rows)
+    if getattr(approximation, "makes_dense", False) and sp.issparse(sample.rows):
+        held += n * n_features * itemsize
+    demand_rank(approximation, (n, n_features), itemsize, held, problem.budget)
+
+
+def demand_rank(
+    approximation: Any, shape: tuple[int, int], itemsize: int, held: int, budget: Budget
+) -> None:
+    """Refuse a factor of so many rows that does not fit beside what is held."""
+    n, n_features = shape
+    needed = approximation.memory(n, n_features, itemsize)
     advice = "raise max_memory"
     rank = getattr(approximation, "rank", None)
     if isinstance(rank, int):
-        share = (problem.budget.n_bytes - held) / max(needed, 1)
+        share = (budget.n_bytes - held) / max(needed, 1)
         fitting = int(0.9 * min(rank, n) * share)
         advice += f", or lower the rank to about {fitting}" if fitting >= 1 else ""
     what = f"{approximation!r} on {n:,} rows"
-    problem.budget.demand(needed + held, what=what, advice=advice)
+    budget.demand(needed + held, what=what, advice=advice)
+
+
+def demand_rows(budget: Budget, source: Source) -> None:
+    """Refuse rows that cannot be read, or chosen from, within the budget."""
+    _demand_pieces(budget, source)
+    _demand_sample(budget, source)
+
+
+def _demand_pieces(budget: Budget, source: Source) -> None:
+    piece_bytes = getattr(source, "piece_bytes", 0)
+    budget.demand(
+        2 * piece_bytes,
+        what=f"reading {type(source).__name__} a chunk or partition at a time",
+        advice="raise max_memory, or save the rows in smaller chunks (x.rechunk, df.repartition)",
+    )

@@ -20,7 +20,9 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.cones import EnsembleLabels, cone_labels, labels_of_all
+from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, fit_factor, pose
+from mercer.data.source import Source
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
@@ -431,6 +433,13 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         if self.consensus_ is not None:
             return EnsembleLabels(self.factor_, self.consensus_)
         return cone_labels(self.factor_, self.vectors_, self.directions_)
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation, _ = self._parts()
+        seen = source.in_memory and sample_rows == source.n_rows  # labels come with the graph
+        most = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        at_hand = seen and isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning))
+        return Work(approximation, sample_rows, () if at_hand else (Sweep("labels"),), most)
 
     def _labeller(self) -> Any:
         return self._labels_by().labels()

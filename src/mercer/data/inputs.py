@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.data.arrays import ArraySource, BlockSource, CSRSource
+from mercer.data.dasks import DaskSource, is_dask
 from mercer.data.source import Source
+from mercer.data.zarrs import ZarrSource
 
 __all__ = ["as_source"]
 
@@ -21,10 +24,29 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
     Parameters
     ----------
     X : array-like, numpy memmap, scipy sparse, pandas/polars/pyarrow frame, path to a ``.npy``,
-        ``.parquet`` or ``.csv`` file, a list (or any re-iterable) of batches, or *column blocks*:
-        a dict or tuple of the former with the same rows.
+        ``.parquet`` or ``.csv`` file, to a folder of Parquet files or a zarr array, a zarr array
+        itself, a Dask array or DataFrame, a list (or any re-iterable) of batches, or *column
+        blocks*: a dict or tuple of the former with the same rows.
     columns : names to read from a file with named columns; all of them by default.
+
+    Returns
+    -------
+    source : has `n_rows`, `n_features`, `dtype` and ``read(start, stop)``; every estimator takes it
+        in place of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import as_source
+    >>> source = as_source([np.zeros((3, 2)), np.ones((2, 2))])  # batches
+    >>> source.n_rows, source.n_features
+    (5, 2)
+    >>> source.read(2, 4)
+    array([[0., 0.],
+           [1., 1.]])
     """
+    if is_dask(X):  # before anything is asked of it: a Delayed says yes to every name
+        return DaskSource(X)
     if isinstance(X, Source):
         return X
     if isinstance(X, str | os.PathLike):
@@ -35,6 +57,8 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
         raise ValueError("columns= selects from files with named columns; select from X itself")
     if sp.issparse(X):
         return CSRSource(_checked_csr(X))
+    if _is_zarr_array(X):
+        return ZarrSource(X)
     if isinstance(X, Mapping):
         return _blocks(tuple(map(str, X)), list(X.values()))
     if isinstance(X, tuple) and X and all(_is_table(block) for block in X):
@@ -48,9 +72,15 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
 
 def _is_table(X: Any) -> bool:
     """Is this two-dimensional by itself: an array, sparse matrix, frame, path or source?"""
-    if isinstance(X, str | os.PathLike | Source):
+    if isinstance(X, str | os.PathLike | Source) or is_dask(X):
         return True
     return len(getattr(X, "shape", ())) == 2
+
+
+def _is_zarr_array(X: Any) -> bool:
+    """Asked without importing zarr: whoever has such an array has imported it."""
+    zarr = sys.modules.get("zarr")
+    return zarr is not None and isinstance(X, zarr.Array)
 
 
 def _is_batches(X: Any) -> bool:

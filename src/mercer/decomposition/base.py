@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -19,17 +19,35 @@ from mercer.data.rows import Rows
 from mercer.data.source import TILE, Source
 from mercer.report import Recorder, Report
 
+if TYPE_CHECKING:
+    from mercer.cluster.plan import Work
+    from mercer.report.plan import Plan
+
 __all__ = ["FactorTransformer"]
 
 
 class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer whose fitted state is a factor and what to do with its rows."""
 
+    def plan(self, X: Any) -> Plan:
+        """What `fit` on these rows will take: passes, bytes, memory, minutes.
+
+        A few of the rows are fitted to see how long it takes here. What cannot fit into
+        `max_memory` is a BudgetError that says what would.
+        """
+        from mercer.cluster.plan import plan_fit
+
+        return plan_fit(self, X)
+
     def save(self, path: Any) -> None:
         """Write the model to one file; `mercer.load` reads it."""
         from mercer.io.model import save
 
         save(self, path)
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        """Which passes a fit makes, for `plan`."""
+        raise NotImplementedError
 
     def _checked(self, X: Any) -> Source:
         """X as a source with the columns of the fit."""

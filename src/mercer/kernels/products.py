@@ -18,7 +18,20 @@ __all__ = ["Cosine", "HistogramIntersection", "Polynomial"]
 
 
 class Cosine(Kernel):
-    """x·y / (‖x‖‖y‖), for text and directions; a row of zeros is like nothing, itself included."""
+    """x·y / (‖x‖‖y‖), for text and directions; a row of zeros is like nothing, itself included.
+
+    Parameters
+    ----------
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import Cosine
+    >>> Cosine()([[2.0, 0.0], [0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.7071],
+           [0.    ]])
+    """
 
     def __init__(self, *, columns: Columns = None) -> None:
         self.columns = columns
@@ -41,7 +54,22 @@ class Cosine(Kernel):
 
 
 class Polynomial(Kernel):
-    """(γ x·y + coef0)^degree. ``gamma="auto"`` is one over the mean squared length of a row."""
+    """(γ x·y + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : a whole number from 1 up.
+    gamma : γ, a positive number; "auto" is one over the mean squared length of a row.
+    coef0 : a number ≥ 0; larger ones favour the lower powers.
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import Polynomial
+    >>> Polynomial(2, gamma=1.0)([[1.0, 2.0]], [[1.0, 1.0]])
+    array([[16.]])
+    """
 
     def __init__(
         self,
@@ -99,7 +127,19 @@ class Polynomial(Kernel):
 
 
 class HistogramIntersection(Kernel):
-    """Σ_j min(x_j, y_j): how much two histograms share."""
+    """Σ_j min(x_j, y_j): how much two histograms share. Values must not be negative.
+
+    Parameters
+    ----------
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import HistogramIntersection
+    >>> HistogramIntersection()([[3.0, 1.0]], [[1.0, 2.0]])
+    array([[2.]])
+    """
 
     nonnegative = True
 

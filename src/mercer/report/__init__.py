@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mercer.report.plan import Plan, PlannedPass
 from mercer.report.quality import Quality
 from mercer.report.report import Recorder, Report, Stage
 from mercer.report.summary import Column, DataSummary
@@ -22,6 +23,8 @@ __all__ = [
     "Column",
     "DataSummary",
     "EmbeddingDisplay",
+    "Plan",
+    "PlannedPass",
     "Quality",
     "Recorder",
     "Report",
