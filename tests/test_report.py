@@ -193,9 +193,19 @@ def test_a_view_is_a_sample_with_labels_that_predict_gives():
     np.testing.assert_array_equal(view.labels, model.labels_[view.rows])
     np.testing.assert_array_equal(view.maps[0].xy, X[view.rows])
     np.testing.assert_array_equal(gather(model, X, seed=1).rows, view.rows)
-    assert [m.name for m in view.maps] == ["Data", "Embedding", "How sure"]
+    assert [m.name for m in view.maps] == ["Data", "Embedding"]
     for group in view.groups:
         assert {int(view.labels[p]) for p in group.prototypes} == {group.number}
+
+
+def test_many_clear_clusters_lie_apart_in_the_plane():
+    X = blobs(1500, n_clusters=15, n_features=8, random_state=0)[0]
+    view = gather(SpectralClustering(15, random_state=0).fit(X), X)
+    embedding = next(shown for shown in view.maps if shown.name == "Embedding")
+    middles = np.stack([embedding.xy[view.labels == c].mean(axis=0) for c in range(15)])
+    spread = max(embedding.xy[view.labels == c].std(axis=0).max() for c in range(15))
+    distances = np.linalg.norm(middles[:, None] - middles, axis=2) + 9 * np.eye(15)
+    assert distances.min() > max(0.2, 4 * spread)
 
 
 @pytest.mark.parametrize(

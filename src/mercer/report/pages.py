@@ -194,7 +194,7 @@ def _profile(group: Group) -> dict[str, Any]:
     cells = [
         {
             "mean": number(mean),
-            "z": f"{z:+.1f}" if isfinite(z) else "–",
+            "z": f"{z:+z.1f}" if isfinite(z) else "–",
             "strength": f"{min(abs(z) / STRONG, 1.0) * 55:.0f}" if isfinite(z) else "0",
             "way": "high" if z > 0 else "low",
         }

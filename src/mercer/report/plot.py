@@ -73,8 +73,7 @@ class EmbeddingDisplay(_Display):
     ) -> Self:
         """The rows of X (a sample of 5,000 where there are more) as a fitted estimator sees them.
 
-        of : "Embedding", "How sure" (three clusters and more) or "Data"; None is what the report
-            page shows first.
+        of : "Embedding" or "Data"; None is what the report page shows first.
         """
         from mercer.report.view import gather
 
