@@ -87,15 +87,16 @@ class EmbeddingDisplay(_Display):
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw; `options` go to ``Axes.scatter``."""
         ax = self._axes(ax)
-        look = {"s": 9.0 if len(self.xy) > 2000 else 16.0, "alpha": 0.8, "linewidths": 0}
+        dots = {"s": 9.0 if len(self.xy) > 2000 else 16.0, "alpha": 0.8, "linewidths": 0}
         for c in np.unique(self.labels):
             here = self.labels == c
             name = f"{c} ({here.sum():,})" if c < MOST_NAMED else None
-            ax.scatter(*self.xy[here].T, color=color_of(int(c)), label=name, **look | options)
+            ax.scatter(*self.xy[here].T, color=color_of(int(c)), label=name, **dots | options)
         ax.set_xlabel(self.axes[0])
         ax.set_ylabel(self.axes[1])
         if len(np.unique(self.labels)) > 1:
-            ax.legend(title="cluster (rows)", markerscale=1.8, frameon=False, fontsize="small")
+            look = {"markerscale": 1.8, "frameon": False, "fontsize": "small"}
+            ax.legend(title="cluster (rows)", loc="upper left", bbox_to_anchor=(1.0, 1.0), **look)
         return self
 
 
