@@ -45,6 +45,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
             "mercer predict m.mercer today.parquet --out today.csv --jobs 2 --json",
         ),
     ),
+    "report": (
+        (
+            "A page about a model and its rows, for any browser",
+            "mercer report m.mercer rows.parquet --out report.html",
+        ),
+        (
+            "The report alone, as Markdown",
+            "mercer report m.mercer rows.parquet --out report.md",
+        ),
+    ),
     "tune": (
         (
             "How many clusters, and how wide a kernel",
