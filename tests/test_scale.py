@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -623,6 +624,17 @@ def test_a_full_disk_does_not_end_the_fit(
 
 
 # ---- the surroundings
+
+
+def test_the_page_of_the_documentation_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    page = Path(__file__).parents[1] / "docs" / "scale.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) >= 5
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(blocks), {"__name__": "page"})
 
 
 def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
