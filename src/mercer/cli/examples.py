@@ -17,12 +17,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
     ),
     "plan": (
         (
-            "How long ten clusters of this file will take, and how much memory",
+            "What the work would take, before it",
             "mercer plan rows.parquet -k 10 --max-memory 2GB",
         ),
         (
-            "The same for kernel k-means, within less",
-            "mercer plan rows.npy -k 10 --method kernel-kmeans --rank 128 --max-memory 400MB",
+            "The same for kernel k-means, told as JSON",
+            "mercer plan rows.npy -k 3 --method kernel-kmeans --json",
         ),
     ),
     "predict": (
@@ -33,6 +33,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
         (
             "The same, by two threads, told as JSON",
             "mercer predict m.mercer today.parquet --out today.csv --jobs 2 --json",
+        ),
+    ),
+    "report": (
+        (
+            "A page about a model and its rows, for any browser",
+            "mercer report m.mercer rows.parquet --out report.html",
+        ),
+        (
+            "The report alone, as Markdown",
+            "mercer report m.mercer rows.parquet --out report.md",
         ),
     ),
     "tune": (
