@@ -40,7 +40,17 @@ class BudgetError(MemoryError, ValueError):
 
 
 class EngineError(RuntimeError):
-    """The processes or the cluster that `mercer.on` named cannot go on."""
+    """The processes or the cluster that `mercer.on` named cannot go on.
+
+    Examples
+    --------
+    >>> from mercer import EngineError
+    >>> try:
+    ...     raise EngineError("the scheduler is gone")
+    ... except EngineError as error:
+    ...     print(error)
+    the scheduler is gone
+    """
 
 
 class ModelFileError(ValueError):
