@@ -65,7 +65,6 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_ivar = True
 add_module_names = False
 default_role = "code"
 
@@ -83,6 +82,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,
+    "write_computation_times": False,
     "min_reported_time": 1,
     "abort_on_example_error": True,
 }

@@ -86,7 +86,7 @@ def _scored(name: str, scores: Iterable[tuple[float, float] | None]) -> list[str
             cells.append("–")
             continue
         nmi = f"{score[0]:.3f}"
-        cells.append(f"{f'**{nmi}**' if score[0] == best else nmi}, {score[1]:.2g} s")
+        cells.append(f"{f'**{nmi}**' if score[0] == best else nmi}, {score[1]:.2g}\u00a0s")
     return [name, *cells]
 
 
@@ -121,7 +121,7 @@ def _choices() -> Iterable[tuple[str, str, str]]:
         "clusters of any shape, up to 10⁷ rows and more",
         "`SpectralClustering(k)`",
         f"MNIST: NMI {mnist['Mercer'][0]:.3f} in {mnist['Mercer'][1]:.1f} s, k-means "
-        f"{mnist['KMeans'][0]:.3f} in {mnist['KMeans'][1]:.1f} s; {rings['rows']:.0e} rows of "
+        f"{mnist['KMeans'][0]:.3f} in {mnist['KMeans'][1]:.1f} s; {rings['rows']:,} rows of "
         f"three rings: ARI {rings['adjusted_rand']:.2f} in {rings['seconds']:.1f} s "
         "([speed-spectral](results/speed-spectral.md))",
     )

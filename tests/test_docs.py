@@ -142,8 +142,8 @@ def test_tables_are_made_of_the_results(tables: Any) -> None:
 
 def test_the_best_is_bold_and_nothing_is_invented(tables: Any) -> None:
     row = tables._scored("data", [(0.5, 1.0), None, (0.75, 2.0)])
-    assert row == ["data", "0.500, 1 s", "–", "**0.750**, 2 s"]
-    assert tables._scored("noise", [(0.001, 1.0)]) == ["noise", "0.001, 1 s"]
+    assert row == ["data", "0.500, 1\u00a0s", "–", "**0.750**, 2\u00a0s"]
+    assert tables._scored("noise", [(0.001, 1.0)]) == ["noise", "0.001, 1\u00a0s"]
 
 
 @pytest.mark.parametrize(
@@ -204,3 +204,5 @@ def test_docstrings_are_told_to_sphinx_as_they_are_meant(monkeypatch: pytest.Mon
     )
     assert style.cite_in_markdown("[musco2017, Algorithm 3]") == "{cite:p}`musco2017` (Algorithm 3)"
     assert style.cite_in_markdown("[a link](b.md), [1, 2]") == "[a link](b.md), [1, 2]"
+    formula = style.raised_and_lowered("√n_i μ_{k+1} D^−½ `n_i`, [a](b_c.md), cod_rna")
+    assert formula == ("√n<sub>i</sub> μ<sub>k+1</sub> D<sup>−½</sup> `n_i`, [a](b_c.md), cod_rna")

@@ -4,6 +4,7 @@
   name and a type.
 * ``|x - y|`` is a length, not a substitution.
 * ``[chen2022, epperly2024]`` are keys of references.bib and become citations.
+* ``n_i`` and ``D^−½`` in pages of formulas have an index and an exponent.
 * ``?page`` in a list of pages stands for the page if it exists.
 """
 
@@ -13,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cite_in_markdown", "cite_in_rst", "described", "setup"]
+__all__ = ["cite_in_markdown", "cite_in_rst", "described", "raised_and_lowered", "setup"]
 
 DOCS = Path(__file__).parent.parent
 BIBLIOGRAPHY = DOCS / "references.bib"
@@ -21,11 +22,18 @@ KEYS = set(re.findall(r"^@\w+\{(\w+),", BIBLIOGRAPHY.read_text(), re.MULTILINE))
 BRACKETS = re.compile(r"(?<!`)\[(\w+(?:, [^]\n]*)?)\](?![(\[:`])")
 SECTIONS = ("Parameters", "Attributes", "Returns")
 PERHAPS = re.compile(r"^\?([\w-]+)\n", re.MULTILINE)
+FORMULAS = ("theory/", "methods")
+CODE = re.compile(r"(```.*?```|`[^`]*`|\]\([^)]*\))", re.DOTALL)
+INDEX = re.compile(r"(?<![\w<])(\w{1,3})_(\{[^}]+\}|\w{1,2})(?!\w)")
+EXPONENT = re.compile(r"\^([-−]?(?:½|\w))")
 ENTRY = re.compile(r"^(\w[\w, *]*?) : (.+)$")
 
 
 def described(lines: list[str]) -> list[str]:
-    """Entries of parameters and attributes as numpydoc has them: the name, then its words."""
+    """Entries of parameters and attributes as numpydoc has them: the name, then its words.
+
+    Attributes that share words (``factor_, kernel_ : …``) get an entry each.
+    """
     result: list[str] = []
     section = ""
     for number, line in enumerate(lines):
@@ -33,7 +41,13 @@ def described(lines: list[str]) -> list[str]:
         if underlined:
             section = line.strip()
         entry = ENTRY.match(line) if section in SECTIONS else None
-        result += [entry.group(1), f"    {entry.group(2)}"] if entry else [line]
+        if entry is None:
+            result.append(line)
+            continue
+        names = entry.group(1).split(", ") if section == "Attributes" else [entry.group(1)]
+        for name in names[:-1]:
+            result += [name, f"    see `{names[-1]}`"]
+        result += [names[-1], f"    {entry.group(2)}"]
     return result
 
 
@@ -57,6 +71,15 @@ def cite_in_markdown(text: str) -> str:
     return _cited(text, "{cite:p}")
 
 
+def raised_and_lowered(text: str) -> str:
+    """Indices and exponents of formulas, outside code, as HTML."""
+    parts = CODE.split(text)
+    for place in range(0, len(parts), 2):
+        lowered = INDEX.sub(lambda m: f"{m[1]}<sub>{m[2].strip('{}')}</sub>", parts[place])
+        parts[place] = EXPONENT.sub(r"<sup>\1</sup>", lowered)
+    return "".join(parts)
+
+
 def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     plain = [line if ">>>" in line or "`" in line else line.replace("|", r"\|") for line in lines]
     lines[:] = cite_in_rst("\n".join(described(plain))).split("\n")
@@ -64,7 +87,10 @@ def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
 
 def _page(app: Any, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".md"):
-        source[0] = cite_in_markdown(PERHAPS.sub(_if_it_exists, source[0]))
+        text = PERHAPS.sub(_if_it_exists, source[0])
+        if docname.startswith(FORMULAS):
+            text = raised_and_lowered(text)
+        source[0] = cite_in_markdown(text)
 
 
 def _if_it_exists(match: re.Match[str]) -> str:

@@ -56,11 +56,16 @@ print(f"{text.shape[0]:,} × {text.shape[1]} sparse, ARI {adjusted_rand(y, model
 # %%
 # The words that lift a cluster above the others name it:
 
+import matplotlib.pyplot as plt
+
 terms = vectorizer.get_feature_names_out()
 overall = np.asarray(text.mean(axis=0)).ravel()
-for cluster in range(4):
+figure, panels = plt.subplots(1, 4, figsize=(9, 2.6), layout="constrained", sharex=True)
+for cluster, panel in enumerate(panels):
     lift = np.asarray(text[model.labels_ == cluster].mean(axis=0)).ravel() - overall
-    print(cluster, ", ".join(terms[np.argsort(-lift)[:6]]))
+    top = np.argsort(-lift)[:6]
+    panel.barh(terms[top][::-1], lift[top][::-1], color=f"C{cluster}")
+    panel.set_title(f"cluster {cluster}")
 
 # %%
 # Words beside numbers
@@ -89,3 +94,4 @@ for name, kernel in kernels.items():
         6, kernel=kernel, approximation="cholesky", rank=256, random_state=0
     ).fit_predict(blocks)
     print(f"{name:14} ARI {adjusted_rand(groups, found):.3f}")
+plt.show()

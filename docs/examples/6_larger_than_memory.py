@@ -50,6 +50,19 @@ print(f"{labels.name}: ARI {adjusted_rand(true, read_labels(labels)):.4f}")
 print(model.report_)
 
 # %%
+# Only what is looked at has to be in memory: here every 500th row, in the two directions that keep
+# most of its variance.
+
+import matplotlib.pyplot as plt
+from sklearn.decomposition import PCA
+
+every = slice(0, N_ROWS, 500)
+seen = PCA(2).fit_transform(np.load(path, mmap_mode="r")[every])
+figure, panel = plt.subplots(figsize=(5, 4), layout="constrained")
+panel.scatter(*seen.T, c=read_labels(labels)[every], s=4, cmap="tab20")
+panel.set(title="twelve clusters in 16 dimensions", xticks=[], yticks=[])
+
+# %%
 # The same in a shell is
 # ``mercer cluster rows.npy -k 12 --max-memory 128MB --seed 0 --out labels.npy``.
 #
@@ -69,3 +82,4 @@ except BudgetError as error:
 again = model.set_params(max_memory="1GB", n_jobs=1).predict(path)
 same = np.array_equal(again, read_labels(labels))
 print(f"the same {N_ROWS:,} labels with 1 GB and one thread: {same}")
+plt.show()

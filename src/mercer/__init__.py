@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from mercer.cluster import KernelKMeans, KernelSpectralClustering, SpectralClustering
     from mercer.data import as_source
     from mercer.decomposition import KernelFeatures, KernelPCA
-    from mercer.exceptions import BudgetError, MercerWarning, MissingExtraError, ModelFileError
+    from mercer.exceptions import (
+        BudgetError,
+        EngineError,
+        MercerWarning,
+        MissingExtraError,
+        ModelFileError,
+    )
     from mercer.factors import (
         Exact,
         IncompleteCholesky,
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     )
     from mercer.io import load, save
     from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
+    from mercer.scale import Processes, checkpoint, on
 
 __version__ = "0.1.0"
 
@@ -32,6 +39,7 @@ __all__ = [
     "BudgetError",
     "Chi2",
     "Cosine",
+    "EngineError",
     "Exact",
     "HistogramIntersection",
     "IncompleteCholesky",
@@ -46,12 +54,15 @@ __all__ = [
     "Neighbors",
     "Nystrom",
     "Polynomial",
+    "Processes",
     "Quantized",
     "RandomBinning",
     "RandomFourier",
     "SpectralClustering",
     "as_source",
+    "checkpoint",
     "load",
+    "on",
     "save",
 ]
 
@@ -59,7 +70,9 @@ _HOMES = {  # where the public names live; loaded on first use, so that `import 
     "mercer.cluster": ("KernelKMeans", "KernelSpectralClustering", "SpectralClustering"),
     "mercer.data": ("as_source",),
     "mercer.decomposition": ("KernelFeatures", "KernelPCA"),
-    "mercer.exceptions": ("BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"),
+    "mercer.exceptions": (
+        *("BudgetError", "EngineError", "MercerWarning", "MissingExtraError", "ModelFileError"),
+    ),
     "mercer.factors": (
         "Exact",
         "IncompleteCholesky",
@@ -73,6 +86,7 @@ _HOMES = {  # where the public names live; loaded on first use, so that `import 
     "mercer.kernels": (
         *("RBF", "Chi2", "Cosine", "HistogramIntersection", "Laplacian", "Polynomial"),
     ),
+    "mercer.scale": ("Processes", "checkpoint", "on"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -6,6 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
+from mercer import _checkpoint
 from mercer._types import RandomState
 
 __all__ = ["as_generator"]
@@ -15,10 +16,11 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     """A Generator from anything scikit-learn users pass as `random_state`, or a Generator itself.
 
     An int gives the same stream each time; a RandomState or Generator moves on, as its owner
-    expects; None is fresh entropy.
+    expects; None is fresh entropy, or that of the checkpoint that fits are kept in.
     """
     if random_state is None:
-        return np.random.default_rng()
+        store = _checkpoint.current()
+        return np.random.default_rng(None if store is None else store.seed())
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "MercerWarning", "MissingExtraError", "ModelFileError"]
+__all__ = ["BudgetError", "EngineError", "MercerWarning", "MissingExtraError", "ModelFileError"]
 
 
 class MercerWarning(UserWarning):
@@ -36,6 +36,20 @@ class BudgetError(MemoryError, ValueError):
     ... except BudgetError:
     ...     print("refused before the work")
     refused before the work
+    """
+
+
+class EngineError(RuntimeError):
+    """The processes or the cluster that `mercer.on` named cannot go on.
+
+    Examples
+    --------
+    >>> from mercer import EngineError
+    >>> try:
+    ...     raise EngineError("the scheduler is gone")
+    ... except EngineError as error:
+    ...     print(error)
+    the scheduler is gone
     """
 
 

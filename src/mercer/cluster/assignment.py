@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.problem import Problem, check_values
-from mercer.data.format import RowFormat
 from mercer.data.rows import Rows, pad
 from mercer.data.source import Source
-from mercer.data.summary import check_rows
-from mercer.data.sweep import sweep
+from mercer.data.summary import Columns, check_rows
+from mercer.data.sweep import TileFunction, add_each, folded, sweep, total
 from mercer.factors.base import Factor
 from mercer.kernels.base import Kernel
 from mercer.partitions.kmeans import (
@@ -93,46 +91,96 @@ class Assignment:
 
         return distances
 
+    def distances(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → ‖f - c‖ for each centre."""
+        squared = self.squared_distances()
+        return lambda rows: np.sqrt(squared(rows))
+
 
 def tiles_of(
     source: Source,
-    function: Callable[[Rows], Any],
+    make: Callable[[], Callable[[Rows], Any]],
     *,
     kernel: Kernel,
     block_rows: int,
     threads: int,
     stage: str,
+    row_bytes: int = 8,
 ) -> Iterator[tuple[int, Any]]:
-    """(first row, function(rows)) for each tile; rows are checked on the way."""
+    """(first row, function(rows)) for each tile; rows are checked on the way.
 
-    def work(rows: Rows, start: int) -> tuple[int, Any]:
-        check_values(kernel, check_rows(rows, start, source), source)
-        return start, function(rows)
+    `make` gives the function, and can be sent to other processes: a method of a frozen value.
+    """
+    checked = CheckedTiles(make, kernel, Columns.of(source))
+    yield from sweep(
+        source, checked, block_rows=block_rows, threads=threads, stage=stage, row_bytes=row_bytes
+    )
 
-    yield from sweep(source, work, block_rows=block_rows, threads=threads, stage=stage)
+
+@dataclass(frozen=True, slots=True)
+class CheckedTiles:
+    """Tiles whose values the kernel is defined for → (first row, what `make`'s function says)."""
+
+    make: Callable[[], Callable[[Rows], Any]]
+    kernel: Kernel
+    columns: Columns
+
+    def __call__(self) -> TileFunction[tuple[int, Any]]:
+        function = self.make()
+
+        def work(rows: Rows, start: int, weights: FloatArray | None) -> tuple[int, Any]:
+            check_values(self.kernel, check_rows(rows, start, self.columns), self.columns)
+            return start, function(rows)
+
+        return work
 
 
 def label_rows(
-    decide: Callable[[Rows], IdArray], n_clusters: int, problem: Problem, *, threads: int
+    make: Callable[[], Callable[[Rows], IdArray]],
+    n_clusters: int,
+    problem: Problem,
+    *,
+    threads: int,
 ) -> tuple[IdArray | None, FloatArray]:
-    """The label of each row (None where rows are not in memory) and each cluster's weight."""
-    source, weights = problem.source, problem.weights
-    labels = np.empty(source.n_rows, np.intp) if source.in_memory else None
-    totals = np.zeros(n_clusters)
+    """The label of each row (None where rows are not in memory) and each cluster's weight.
 
-    def label(rows: Rows, start: int) -> FloatArray:
-        """Write the labels of a tile, return its weights: all of it by the tile's thread."""
-        tile = decide(rows)
-        if labels is not None:
-            labels[start : start + len(tile)] = tile
-        w = None if weights is None else weights[start : start + len(tile)]
-        return np.bincount(tile, weights=w, minlength=n_clusters).astype(np.float64)
+    `make` gives the function of raw rows that decides.
+    """
+    source, how = problem.source, {"block_rows": problem.block_rows, "threads": threads}
+    counted = LabelCounts(make, n_clusters, keeps_labels=source.in_memory)
+    if not source.in_memory:
+        (totals,) = total(source, counted, add_each, along=problem.weights, stage="labels", **how)
+        return None, totals
+    labels = np.empty(source.n_rows, np.intp)
 
-    for counts in sweep(
-        source, label, block_rows=problem.block_rows, threads=threads, stage="labels"
-    ):
-        totals += counts
+    def write(result: tuple[FloatArray, int, IdArray]) -> tuple[FloatArray]:
+        counts, start, tile = result
+        labels[start : start + len(tile)] = tile
+        return (counts,)
+
+    tiles = sweep(source, counted, along=problem.weights, deliver=write, stage="labels", **how)
+    (totals,) = folded(tiles, add_each)
     return labels, totals
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """Tiles → the weight of each label, and where labels are wanted the first row and they."""
+
+    make: Callable[[], Callable[[Rows], IdArray]]
+    n_clusters: int
+    keeps_labels: bool
+
+    def __call__(self) -> TileFunction[tuple[Any, ...]]:
+        decide = self.make()
+
+        def label(rows: Rows, start: int, weights: FloatArray | None) -> tuple[Any, ...]:
+            tile = decide(rows)
+            counts = np.bincount(tile, weights=weights, minlength=self.n_clusters)
+            found = counts.astype(np.float64)
+            return (found, start, tile) if self.keeps_labels else (found,)
+
+        return label
 
 
 def refine_centers(
@@ -144,10 +192,18 @@ def refine_centers(
     centres, so the mean over the rows that chose them stands for it.
     """
     centers, cost, n_sweeps = partition.centers, partition.inertia, 0
+    factor = factor.forget_training()
     while n_sweeps < min(FULL_SWEEPS, max_iter):
         n_sweeps += 1
-        assignment = Assignment.of_centers(factor, centers)
-        sums, counts, best = _full_sweep(assignment, problem, threads=threads)
+        sums, counts, best = total(
+            problem.source,
+            NearestSums(Assignment.of_centers(factor, centers)),
+            add_each,
+            along=problem.weights,
+            block_rows=problem.block_rows,
+            threads=threads,
+            stage="full sweeps",
+        )
         means = sums @ factor.mix / np.maximum(counts, np.finfo(float).tiny)[:, None]
         moved = np.where(counts[:, None] > 0, means, centers)
         shift = float(((moved - centers) ** 2).sum())
@@ -157,28 +213,26 @@ def refine_centers(
     return replace(partition, centers=centers, inertia=cost, n_full_sweeps=n_sweeps)
 
 
-def _full_sweep(
-    assignment: Assignment, problem: Problem, *, threads: int
-) -> tuple[FloatArray, FloatArray, float]:
-    """Σ w·g and Σ w per nearest centre, and Σ w·score, over all rows."""
-    row_format = assignment.factor.format
-    tile = partial(_sweep_tile, assignment.scorer(row_format.dtype), row_format, problem.weights)
-    totals: Any = 0
-    for part in sweep(
-        problem.source, tile, block_rows=problem.block_rows, threads=threads, stage="full sweeps"
-    ):
-        totals = [a + b for a, b in zip(totals, part, strict=True)] if totals else part
-    return totals[0], totals[1], totals[2]
+@dataclass(frozen=True, slots=True)
+class NearestSums:
+    """Tiles → Σ w·g and Σ w per nearest centre, and Σ w·score."""
 
+    assignment: Assignment
 
-def _sweep_tile(
-    scorer: Any, row_format: RowFormat, weights: FloatArray | None, rows: Rows, start: int
-) -> list[Any]:
-    G, scores = scorer(row_format.apply(rows))
-    labels, best = nearest_center(scores)
-    w = np.ones(len(labels)) if weights is None else weights[start : start + len(labels)]
-    sums, counts = sums_by_label(G, labels, w, scores.shape[1])
-    return [sums, counts, float(w @ best)]
+    def __call__(self) -> TileFunction[tuple[FloatArray, FloatArray, float]]:
+        row_format = self.assignment.factor.format
+        scorer = self.assignment.scorer(row_format.dtype)
+
+        def add_up(
+            rows: Rows, start: int, weights: FloatArray | None
+        ) -> tuple[FloatArray, FloatArray, float]:
+            G, scores = scorer(row_format.apply(rows))
+            labels, best = nearest_center(scores)
+            w = np.ones(len(labels)) if weights is None else weights
+            sums, counts = sums_by_label(G, labels, w, scores.shape[1])
+            return sums, counts, float(w @ best)
+
+        return add_up
 
 
 def row_products(G: FloatArray, A: FloatArray) -> FloatArray:

@@ -31,10 +31,11 @@ __all__ = ["Clusterer"]
 class Clusterer(ClusterMixin, BaseEstimator):
     """A clusterer whose fitted state can label any row by itself.
 
-    Subclasses give `fit` and `_labeller`: a function of raw rows that returns their labels.
+    Subclasses give `fit` and `_labeller`: what makes a function of raw rows that returns their
+    labels, as a method of a frozen value, which can be sent to other processes.
     """
 
-    def _labeller(self) -> Callable[[Any], IdArray]:
+    def _labeller(self) -> Callable[[], Callable[[Any], IdArray]]:
         raise NotImplementedError
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
@@ -79,24 +80,29 @@ class Clusterer(ClusterMixin, BaseEstimator):
         save(self, path)
 
     def _work(
-        self, X: Any, make_function: Callable[[], Any], *, stage: str
+        self, X: Any, maker: Callable[[], Callable[[], Any]], *, stage: str
     ) -> tuple[Iterator[tuple[int, Any]], int]:
-        """(first row, result) of a function over tiles of rows, which are checked on the way."""
+        """(first row, result) of a function over tiles of rows, which are checked on the way.
+
+        `maker` gives what makes the function.
+        """
         check_is_fitted(self)
         source = checked_source(X)
         check_features(self, source)
         bytes_per_row = source.n_features * source.dtype.itemsize
         block_rows = Budget.of(self.max_memory).block_rows(bytes_per_row, TILE)
+        n_columns = 1 if stage == "predict" else len(self.cluster_weights_)
 
         def tiles() -> Iterator[tuple[int, Any]]:
             with listening(LineWriter() if self.verbose else None), single_threaded_blas():
                 yield from tiles_of(
                     source,
-                    make_function(),
+                    maker(),
                     kernel=self.kernel_,
                     block_rows=block_rows,
                     threads=n_threads(self.n_jobs),
                     stage=stage,
+                    row_bytes=8 * n_columns,
                 )
 
         return tiles(), source.n_rows
@@ -157,8 +163,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         }
         return Report(**told | more)
 
-    def _embedder(self) -> Callable[[Any], FloatArray]:
-        """A function of raw rows: the coordinates in which their clusters are decided."""
+    def _embedder(self) -> Callable[[], Callable[[Any], FloatArray]]:
+        """What makes a function of raw rows: coordinates in which their clusters are decided."""
         raise NotImplementedError
 
     def _quality(self, fitted: dict[str, Any], problem: Problem) -> Quality:
@@ -167,17 +173,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
         model.__dict__.update(fitted)
         rows = sampled_rows(problem)
         with single_threaded_blas():
-            Z = np.asarray(model._embedder()(rows), np.float64)
-            labels = model._labeller()(rows)
+            Z = np.asarray(model._embedder()()(rows), np.float64)
+            labels = model._labeller()()(rows)
         return measure(Z, labels, len(fitted["cluster_weights_"]))
 
     def _install(self, fitted: dict[str, Any], problem: Problem) -> Any:
         """All fitted state, at once and last; what an earlier fit left goes."""
         quality = self._quality(fitted, problem)
         fitted["report_"] = replace(fitted["report_"], quality=quality)
-        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
-            del self.__dict__[name]
-        self.__dict__.update(fitted)
+        kept = {n: v for n, v in vars(self).items() if not n.endswith("_") or n[0] == "_"}
+        self.__dict__ = kept | fitted  # one step: no interrupt comes between
         return self
 
     def __getattr__(self, name: str) -> Any:

@@ -25,12 +25,12 @@ from mercer.partitions.numbering import content_order
 
 __all__ = [
     "AffinityLabels",
+    "AllLabels",
     "BinningLabels",
     "EnsembleLabels",
     "FactorLabels",
     "LandmarkLabels",
     "cone_labels",
-    "labels_of_all",
 ]
 
 _jit = LazyModule("mercer.factors._landmark_jit")
@@ -238,18 +238,25 @@ def cone_labels(factor: Any, vectors: FloatArray, directions: FloatArray) -> Any
     return kinds.get(type(factor), FactorLabels)(factor, vectors, directions)
 
 
-def labels_of_all(cuts: list[Any]) -> Callable[[Rows], IdArray]:
-    """Raw rows → labels by each of several cuts of one graph: (cuts, n)."""
-    if not all(isinstance(cut, LandmarkLabels) for cut in cuts):
-        deciders = [cut.labels() for cut in cuts]
-        return lambda rows: np.stack([decide(rows) for decide in deciders])
-    by_edges = [cut.labels_of_edges() for cut in cuts]
+@dataclass(frozen=True, slots=True)
+class AllLabels:
+    """Labels by each of several cuts of one graph."""
 
-    def decide_all(rows: Rows) -> IdArray:
-        edges = cuts[0].factor.edges(rows)  # found once
-        return np.stack([decide(edges) for decide in by_edges])
+    cuts: tuple[Any, ...]
 
-    return decide_all
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels by each cut: (cuts, n)."""
+        cuts = self.cuts
+        if not all(isinstance(cut, LandmarkLabels) for cut in cuts):
+            deciders = [cut.labels() for cut in cuts]
+            return lambda rows: np.stack([decide(rows) for decide in deciders])
+        by_edges = [cut.labels_of_edges() for cut in cuts]
+
+        def decide_all(rows: Rows) -> IdArray:
+            edges = cuts[0].factor.edges(rows)  # found once
+            return np.stack([decide(edges) for decide in by_edges])
+
+        return decide_all
 
 
 def _labels_at_hand(by: LandmarkLabels | EnsembleLabels, fitted: LandmarkGraph) -> IdArray | None:

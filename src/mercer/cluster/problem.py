@@ -20,7 +20,7 @@ from mercer.data.inputs import as_source
 from mercer.data.rows import Rows, n_bytes, take
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
-from mercer.data.summary import Summary, summarize
+from mercer.data.summary import Columns, Summary, summarize
 from mercer.factors.base import PivotFactor
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
@@ -94,7 +94,7 @@ def pose(
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
         demand_rows(budget, source)
         summary = summarize(source, block_rows=block_rows)
-        check_values(kernel, summary, source)
+        check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
         if isinstance(kernel, Precomputed):
             sample, kernel = _precomputed_sample(source, weights, takes_graph)
@@ -153,6 +153,11 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Weights as float64, non-negative and finite; None for None."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, np.ma.MaskedArray):
+        raise TypeError(
+            "sample_weight is a masked array, whose mask would be ignored; fill it "
+            "(sample_weight.filled(0) leaves the masked rows out)"
+        )
     weights = np.asarray(sample_weight)
     if weights.ndim == 0 and weights.dtype.kind in "fiu":
         weights = np.full(n_rows, weights)
@@ -168,6 +173,13 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight has the negative value {weights.min():g} at row "
             f"{int(weights.argmin())}; weights count rows and cannot be below 0"
+        )
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight has values up to {weights.max():.3g}, whose sum overflows; divide them "
+            "by their mean"
         )
     if not (weights > 0).any():
         raise ValueError("every sample_weight is zero: there is nothing to cluster")
@@ -229,7 +241,7 @@ def _is_sparse(source: Source) -> bool:
     return sp.issparse(source.read(0, 1))
 
 
-def check_values(kernel: Kernel, summary: Summary, source: Source) -> None:
+def check_values(kernel: Kernel, summary: Summary, columns: Columns) -> None:
     """Refuse values whose squares leave float64, or that the kernel is not defined for."""
     low, high = DOUBLE_RANGE
     if summary.magnitude > high:
@@ -243,14 +255,14 @@ def check_values(kernel: Kernel, summary: Summary, source: Source) -> None:
             "underflows to 0; scale its columns, e.g. with sklearn.preprocessing.StandardScaler"
         )
     for part in kernel.parts():
-        part.check_values(float(_selected_low(part, summary, source)))
+        part.check_values(float(_selected_low(part, summary, columns)))
 
 
-def _selected_low(kernel: Kernel, summary: Summary, source: Source) -> float:
+def _selected_low(kernel: Kernel, summary: Summary, columns: Columns) -> float:
     """The smallest value in the columns this kernel looks at."""
     low = summary.low
     if summary.blocks:
-        names = source.names  # type: ignore[attr-defined]
+        names: Any = columns.names
         number = names.index(kernel.columns) if kernel.columns in names else kernel.columns
         low = summary.blocks[number].low if isinstance(number, int) else low
     elif not isinstance(kernel.columns, str | int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,22 +20,25 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
-from mercer.cluster.cones import EnsembleLabels, cone_labels, labels_of_all
+from mercer.cluster.cones import AllLabels, EnsembleLabels, cone_labels
+from mercer.cluster.diagnosis import Fit, diagnose, evenly
 from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, fit_factor, pose
+from mercer.cluster.resampling import Again, by_cones, by_factor, by_landmarks
+from mercer.data.sample import Sample
 from mercer.data.source import Source
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
 from mercer.factors.graphs import AffinityGraph, GivenAffinity, Neighbors
-from mercer.factors.landmarks import Landmarks
+from mercer.factors.landmarks import Edges, LandmarkGraph, Landmarks
 from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import Precomputed
 from mercer.partitions.cones import Cones, find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
-from mercer.report import Recorder
+from mercer.report import Recorder, Trust
 from mercer.selection.angles import block_notes
 from mercer.selection.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, relative_gap, strength
 
@@ -187,12 +191,28 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 if problem.sample.inverse is None:
                     give_back()  # what the eigenvectors took, before labels of many rows come
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
-        if isinstance(factor, QuantizedFactor):
-            block_notes(factor, found.values, k, record)
-        if (n_empty := int((weights == 0).sum())) and problem.weights is None:
-            record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
-        _warn_of_map(found, k, record)
-        found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed)
+            if isinstance(factor, QuantizedFactor):
+                block_notes(factor, found.values, k, record)
+            if (n_empty := int((weights == 0).sum())) and problem.weights is None:
+                record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
+            _warn_of_map(found, k, record)
+            trust = diagnose(
+                Fit(
+                    weights,
+                    labels,
+                    labels_by.labels(),
+                    partial(_again, factor, found, labels_by, problem.sample, k),
+                    None if self._is_self_scaled(approximation) else problem.kernel,
+                    is_graph=isinstance(factor, AffinityGraph),
+                    trace_error=factor.trace_error,
+                    n_clamped=found.n_clamped,
+                    eigenvalues=found.values,
+                    residuals=found.residuals,
+                ),
+                problem,
+                record,
+            )
+        found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed, trust)
         return self._remember(found_here, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -218,7 +238,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         found, seed = self._spectrum()
         sizes = [self._checked_size(k, found) for k in n_clusters]
         cuts = [self._cut(self.factor_, found, k, seed)[0] for k in sizes]
-        tiles, n_rows = self._work(X, lambda: labels_of_all(cuts), stage="labels")
+        tiles, n_rows = self._work(X, lambda: AllLabels(tuple(cuts)).labels, stage="labels")
         path = np.empty((len(cuts), n_rows), np.intp)
         for start, tile in tiles:
             path[:, start : start + tile.shape[1]] = tile
@@ -442,10 +462,10 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return Work(approximation, sample_rows, () if at_hand else (Sweep("labels"),), most)
 
     def _labeller(self) -> Any:
-        return self._labels_by().labels()
+        return self._labels_by().labels
 
     def _embedder(self) -> Any:
-        return self._labels_by().coordinates()
+        return self._labels_by().coordinates
 
     def _remember(
         self, found: Found, problem: Problem, approximation: Any, record: Recorder
@@ -480,6 +500,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             eigenvalues=tuple(map(float, found.map.values)),
             residuals=tuple(map(float, found.map.residuals)),
             solver=found.map.solver,
+            trust=found.trust,
             gap=relative_gap(found.map.values, len(weights)),
             **words,
         )
@@ -498,6 +519,25 @@ class Found:
     ranking: list[tuple[int, float]]
     n_iter: int
     seed: int
+    trust: Trust | None
+
+
+def _again(
+    factor: Any, found: SpectralMap, labels_by: Any, sample: Sample, k: int, judges: IdArray
+) -> Again:
+    """The partition, made again by part of the rows, as far as the kind of factor allows."""
+    if isinstance(labels_by, EnsembleLabels):
+        edges = factor.training_edges
+        some = Edges(edges.idx[judges], edges.weights[judges])
+        return by_cones(labels_by.consensus.coordinates(some), sample.weights[judges], k)
+    if isinstance(factor, LandmarkGraph) and not factor.ties_rows:
+        return by_landmarks(factor, found, sample.weights, k, judges)
+    F = getattr(factor, "training_rows", None)
+    if F is not None:
+        return by_factor(F[judges].astype(np.float64), sample.weights[judges], k)
+    ids = evenly(len(found.points), len(judges))
+    points = found.points[ids, : min(k, found.points.shape[1])]
+    return by_cones(points, found.point_weights[ids], k)
 
 
 def _warn_of_map(found: SpectralMap, k: int, record: Recorder) -> None:
@@ -524,6 +564,6 @@ def _label_all(
     seen = inverse is not None and source.in_memory
     of_sample = labels_by.labels_of_training(factor, problem.sample) if seen else None
     if of_sample is None:
-        return label_rows(labels_by.labels(), k, problem, threads=threads)
+        return label_rows(labels_by.labels, k, problem, threads=threads)
     labels = of_sample[inverse]
     return labels, np.bincount(labels, weights=problem.weights, minlength=k).astype(np.float64)

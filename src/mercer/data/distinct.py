@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
+from mercer.data.gather import gather
 from mercer.data.rows import BlockRows, Rows, take
 from mercer.data.source import TILE, Source, spans
 
@@ -65,38 +66,35 @@ def distinct_rows(
     pivots and centres, and is labelled like any other.
     """
     ids = _chosen_ids(source, weights, rng=rng)
-    hashes = _row_hashes(source, ids)
+    rows = None if source.in_memory else gather(source, ids)  # a file is read once
+    hashes = _row_hashes(source, ids) if rows is None else row_hashes(rows)
     order = np.argsort(hashes, kind="stable")
     ids, hashes = ids[order], hashes[order]
     equal = np.r_[False, hashes[1:] == hashes[:-1]]
     group = np.cumsum(~equal) - 1
     row_weights = np.ones(len(ids)) if weights is None else np.asarray(weights, np.float64)[ids]
     summed = _exact_group_sums(row_weights, group)
-    first = ids[~equal]
+    first, places = ids[~equal], order[~equal]
     inverse = None
     if most is not None and most < len(first):
         drawn = np.sort(rng.choice(len(first), most, replace=False, shuffle=False))
-        first, summed = first[drawn], summed[drawn]
+        first, places, summed = first[drawn], places[drawn], summed[drawn]
     elif len(ids) == source.n_rows:
         inverse = np.empty(len(ids), np.intp)
         inverse[ids] = group
-    return WeightedRows(_take_in_any_order(source, first), summed, first, inverse)
-
-
-def _take_in_any_order(source: Source, ids: IdArray) -> Rows:
-    if source.in_memory:
-        return source.take(ids)
-    by_position = np.argsort(ids)
-    return take(source.take(ids[by_position]), np.argsort(by_position))
+    kept = source.take(first) if rows is None else take(rows, places)
+    return WeightedRows(kept, summed, first, inverse)
 
 
 def _chosen_ids(source: Source, weights: FloatArray | None, *, rng: np.random.Generator) -> IdArray:
     """Ascending numbers of the rows that count: all of positive weight, or a sample of them."""
-    heavy = np.arange(source.n_rows) if weights is None else np.flatnonzero(weights > 0)
+    heavy = None if weights is None else np.flatnonzero(weights > 0)
+    n_heavy = source.n_rows if heavy is None else len(heavy)
     size = sample_size(source.n_rows, source.n_features)
-    if len(heavy) <= size:
-        return heavy
-    return heavy[np.sort(rng.choice(len(heavy), size, replace=False, shuffle=False))]
+    if n_heavy <= size:
+        return np.arange(n_heavy) if heavy is None else heavy
+    drawn = np.sort(rng.choice(n_heavy, size, replace=False, shuffle=False))
+    return drawn if heavy is None else heavy[drawn]
 
 
 def _exact_group_sums(weights: FloatArray, group: IdArray) -> FloatArray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,10 +20,12 @@ __all__ = [
     "Rows",
     "cast",
     "n_bytes",
+    "packed",
     "pad",
     "part",
     "stack",
     "take",
+    "unpacked",
 ]
 
 
@@ -106,3 +109,27 @@ def pad(X: FloatArray, n_rows: int) -> FloatArray:
     padded = np.zeros((n_rows, X.shape[1]), X.dtype)
     padded[: len(X)] = X
     return padded
+
+
+def packed(X: Rows) -> tuple[Any, ...]:
+    """The rows as plain arrays, for `unpacked`: a table, the parts of a CSR, or of each block."""
+    if isinstance(X, BlockRows):
+        blocks = [packed(part) for part in X.parts]
+        return "blocks", X.names, tuple(map(len, blocks)), *chain.from_iterable(blocks)
+    if sp.issparse(X):
+        return "csr", X.shape[1], X.data, X.indices, X.indptr
+    return "table", X
+
+
+def unpacked(arrays: tuple[Any, ...]) -> Rows:
+    """The rows that `packed` took apart."""
+    kind, *parts = arrays
+    if kind == "table":
+        return parts[0]
+    if kind == "csr":
+        n_columns, data, indices, indptr = parts
+        return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(n_columns)))
+    names, lengths, *parts = parts
+    pieces = iter(parts)
+    blocks = tuple(unpacked(tuple(islice(pieces, n))) for n in lengths)
+    return BlockRows(tuple(names), blocks)

@@ -9,10 +9,12 @@ import scipy.sparse as sp
 
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray
+from mercer.data.arrays import BlockSource
 from mercer.data.rows import BlockRows, Rows
-from mercer.data.source import Source, spans
+from mercer.data.source import Source
+from mercer.data.sweep import TileFunction, total
 
-__all__ = ["Summary", "check_rows", "summarize"]
+__all__ = ["Columns", "Summary", "check_rows", "summarize"]
 
 _jit = LazyModule("mercer.data._jit")
 
@@ -38,23 +40,55 @@ class Summary:
 
 def summarize(source: Source, *, block_rows: int) -> Summary:
     """Read every row once; raise ValueError at the first that is not finite."""
-    summary: Summary | None = None
-    for start, stop in spans(source.n_rows, block_rows):
-        block = check_rows(source.read(start, stop), start, source)
-        summary = block if summary is None else _wider(summary, block)
-    assert summary is not None  # sources have at least one row
-    return summary
+    make = ColumnRanges(Columns.of(source))
+    low, high = total(source, make, _wider, block_rows=block_rows, stage="check")
+    ends = np.cumsum(make.columns.widths)[:-1]
+    blocks = zip(np.split(low, ends), np.split(high, ends), strict=True) if len(ends) else ()
+    return Summary(low, high, tuple(Summary(*block) for block in blocks))
 
 
-def _wider(a: Summary, b: Summary) -> Summary:
-    blocks = tuple(_wider(left, right) for left, right in zip(a.blocks, b.blocks, strict=True))
-    return Summary(np.minimum(a.low, b.low), np.maximum(a.high, b.high), blocks)
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What errors call the columns of a source."""
+
+    feature_names: tuple[str, ...] | None
+    names: tuple[str, ...] = ()  # of column blocks
+    widths: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source) -> Columns:
+        if not isinstance(source, BlockSource):
+            return cls(source.feature_names)
+        widths = tuple(part.n_features for part in source.sources)
+        return cls(source.feature_names, source.names, widths)
 
 
-def check_rows(X: Rows, first_row: int, source: Source) -> Summary:
+@dataclass(frozen=True, slots=True)
+class ColumnRanges:
+    """The smallest and largest value of each column in a tile."""
+
+    columns: Columns
+
+    def __call__(self) -> TileFunction[tuple[FloatArray, FloatArray]]:
+        return self._ranges
+
+    def _ranges(
+        self, rows: Rows, start: int, along: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        summary = check_rows(rows, start, self.columns)
+        return summary.low, summary.high
+
+
+def _wider(
+    a: tuple[FloatArray, FloatArray], b: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
+def check_rows(X: Rows, first_row: int, columns: Columns) -> Summary:
     """The range of a few rows that start at `first_row`; ValueError where one is not finite."""
     if isinstance(X, BlockRows):
-        blocks = tuple(check_rows(part, first_row, source) for part in X.parts)
+        blocks = tuple(check_rows(part, first_row, columns) for part in X.parts)
         low, high = (np.concatenate([getattr(b, end) for b in blocks]) for end in ("low", "high"))
         return Summary(low, high, blocks)
     if sp.issparse(X):
@@ -64,7 +98,7 @@ def check_rows(X: Rows, first_row: int, source: Source) -> Summary:
     bad = _jit.column_range(X, low, high)
     if bad >= 0:
         column = int(np.flatnonzero(~np.isfinite(X[bad]))[0])
-        names = source.feature_names
+        names = columns.feature_names
         where = f"column {column}" + (f" ({names[column]!r})" if names else "")
         raise ValueError(_not_finite(X[bad, column], f"row {first_row + bad}, {where}"))
     return Summary(low, high)

@@ -251,7 +251,7 @@ def count_rows(path: str | os.PathLike[str]) -> int:
     """The rows of a Parquet file, as its end tells."""
     parquet = require("pyarrow.parquet", "io", "reading Parquet")
     with _in_words(path, "Parquet"):
-        return int(parquet.read_metadata(path).num_rows)
+        return int(parquet.read_metadata(arrow_path(path)).num_rows)
 
 
 @contextmanager

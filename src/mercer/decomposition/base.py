@@ -57,19 +57,23 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return source
 
     def _transformed(
-        self, source: Source, make_function: Callable[[], Callable[[Rows], FloatArray]], dtype: Any
+        self, source: Source, make: Callable[[], Callable[[Rows], FloatArray]], dtype: Any
     ) -> FloatArray:
-        """A function of raw rows, tile by tile; values are checked on the way."""
+        """A function of raw rows, tile by tile; values are checked on the way.
+
+        `make` gives it, and can be sent to other processes: a method of a frozen value.
+        """
         budget = Budget.of(self.max_memory)
         out = self._room(source, dtype, budget)
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             tiles = tiles_of(
                 source,
-                make_function(),
+                make,
                 kernel=self.kernel_,
                 block_rows=budget.block_rows(source.n_features * source.dtype.itemsize, TILE),
                 threads=n_threads(self.n_jobs),
                 stage="transform",
+                row_bytes=out.shape[1] * out.dtype.itemsize,
             )
             for start, tile in tiles:
                 out[start : start + len(tile)] = tile
@@ -93,9 +97,10 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         record: Recorder,
         *,
         stacklevel: int = 4,
+        learnt: dict[str, Any] | None = None,
         **told: Any,
     ) -> None:
-        """Fitted state that all have, at once and last; `told`: what only this one reports."""
+        """Fitted state, at once and last; `learnt`, `told`: what only this one has and reports."""
         source = problem.source
         common: dict[str, Any] = {
             "estimator": type(self).__name__,
@@ -116,13 +121,17 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         }
         report = Report(**common | told)
         record.raise_warnings(stacklevel=stacklevel)
-        self.__dict__.pop("feature_names_in_", None)
+        fitted: dict[str, Any] = {
+            "n_features_in_": source.n_features,
+            "kernel_": factor.kernel,
+            "factor_": factor.forget_training(),
+            "report_": report,
+            **(learnt or {}),
+        }
         if source.feature_names is not None:
-            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
-        self.n_features_in_ = source.n_features
-        self.kernel_ = factor.kernel
-        self.factor_ = factor.forget_training()
-        self.report_ = report
+            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = kept | fitted  # one step: no interrupt comes between
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

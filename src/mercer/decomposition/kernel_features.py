@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -153,7 +154,7 @@ class KernelFeatures(FactorTransformer):
         return Work(approximation, most)
 
     def _rows(self, source: Source) -> FloatArray:
-        return self._transformed(source, lambda: _row_function(self.factor_), source.dtype)
+        return self._transformed(source, partial(_row_function, self.factor_), source.dtype)
 
     @property
     def _n_features_out(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -156,7 +157,9 @@ class KernelPCA(FactorTransformer):
 
     def transform(self, X: Any) -> FloatArray:
         """Scores of any rows, seen or new: (n, k) float64."""
-        return self._transformed(self._checked(X), self._scorer, np.float64)
+        source = self._checked(X)
+        make = partial(_raw_score_function, self.factor_, self.components_, self.offset_)
+        return self._transformed(source, make, np.float64)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """`fit`, then `transform`, to the last bit; rows that the fit still holds are not read."""
@@ -192,12 +195,6 @@ class KernelPCA(FactorTransformer):
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
         return Work(approximation, sample_rows)
-
-    def _scorer(self) -> Callable[[Rows], FloatArray]:
-        """Raw rows → scores."""
-        row_format = self.factor_.format
-        score = _score_function(self.factor_, self.components_, self.offset_)
-        return lambda rows: score(row_format.apply(rows, np.float64))
 
     def _preimage(
         self, factor: Any, found: PrincipalMap, problem: Problem, *, rng: np.random.Generator
@@ -242,12 +239,14 @@ class KernelPCA(FactorTransformer):
             eigenvalues=tuple(map(float, found.values)),
             residuals=tuple(map(float, found.residuals)),
             solver=found.solver,
+            learnt={
+                "components_": np.ascontiguousarray(found.vectors),
+                "offset_": found.offset,
+                "eigenvalues_": found.values * (whole / float(weights.sum())),
+                "explained_variance_ratio_": np.minimum(shares, 1.0),
+                "preimage_": preimage,
+            },
         )
-        self.components_ = np.ascontiguousarray(found.vectors)
-        self.offset_ = found.offset
-        self.eigenvalues_ = found.values * (whole / float(weights.sum()))
-        self.explained_variance_ratio_ = np.minimum(shares, 1.0)
-        self.preimage_ = preimage
 
     @property
     def _n_features_out(self) -> int:
@@ -257,6 +256,14 @@ class KernelPCA(FactorTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.fit_inverse_transform
         return tags
+
+
+def _raw_score_function(
+    factor: Any, components: FloatArray, offset: FloatArray
+) -> Callable[[Rows], FloatArray]:
+    """Raw rows → scores."""
+    score = _score_function(factor, components, offset)
+    return lambda rows: score(factor.format.apply(rows, np.float64))
 
 
 def _score_function(

@@ -8,6 +8,7 @@ from mercer.report.plan import Plan, PlannedPass
 from mercer.report.quality import Quality
 from mercer.report.report import Recorder, Report, Stage
 from mercer.report.summary import Column, DataSummary
+from mercer.report.trust import Evidence, Trust
 
 if TYPE_CHECKING:
     from mercer.report.pages import page, report_page, write_page
@@ -23,6 +24,7 @@ __all__ = [
     "Column",
     "DataSummary",
     "EmbeddingDisplay",
+    "Evidence",
     "Plan",
     "PlannedPass",
     "Quality",
@@ -31,6 +33,7 @@ __all__ = [
     "SegmentationDisplay",
     "SpectrumDisplay",
     "Stage",
+    "Trust",
     "TuningDisplay",
     "View",
     "gather",

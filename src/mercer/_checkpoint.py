@@ -1,0 +1,53 @@
+"""Where finished passes are kept, if `mercer.checkpoint` names a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
+
+__all__ = ["Store", "current", "keeping", "remembered"]
+
+Result = TypeVar("Result")
+
+
+class Store(Protocol):
+    """Keeps the results of passes, and the seed of fits that were given none."""
+
+    def remembered(
+        self, stage: str, source: Any, inputs: Any, compute: Callable[[], Result]
+    ) -> Result:
+        """The result of this pass over this source, computed only if it is not there yet."""
+        ...
+
+    def seed(self) -> list[int]:
+        """Fresh entropy the first time, the same ever after."""
+        ...
+
+
+_store: ContextVar[Store | None] = ContextVar("mercer_checkpoint", default=None)
+
+
+def current() -> Store | None:
+    """The store of this context; None keeps nothing."""
+    return _store.get()
+
+
+@contextmanager
+def keeping(store: Store | None) -> Iterator[None]:
+    """Inside, finished passes are kept in this store."""
+    token = _store.set(store)
+    try:
+        yield
+    finally:
+        _store.reset(token)
+
+
+def remembered(stage: str, source: Any, inputs: Any, compute: Callable[[], Result]) -> Result:
+    """What `compute` gives, or gave before to a fit with the same data and inputs.
+
+    The result is a tuple of arrays and numbers.
+    """
+    store = _store.get()
+    return compute() if store is None else store.remembered(stage, source, inputs, compute)

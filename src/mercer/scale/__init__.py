@@ -1,0 +1,10 @@
+"""The same passes on other processes or on a Dask cluster; nothing above imports this."""
+
+from __future__ import annotations
+
+from mercer.scale.checkpoints import checkpoint
+from mercer.scale.choice import on
+from mercer.scale.local import local_cluster
+from mercer.scale.processes import Processes
+
+__all__ = ["Processes", "checkpoint", "local_cluster", "on"]

@@ -1,0 +1,190 @@
+"""Tasks as futures of a Dask cluster: a few long ones, with small results."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+import dask.config
+from distributed import Client, KilledWorker
+from distributed.comm import CommClosedError
+
+from mercer.exceptions import EngineError, MercerWarning
+from mercer.scale.order import RETRIES, Futures, LostWorkerError, in_order
+from mercer.scale.parcels import Parcel, pack, travels
+from mercer.scale.work import Stretch, run_job, run_rows
+
+__all__ = ["DaskEngine"]
+
+LOOK_SECONDS = 2.0  # between looks at whether scheduler and workers are still there
+PATIENCE_SECONDS = 30.0  # without any worker, before that is said
+WINDOW = 3  # tasks under way for each thread of the cluster
+GRAPH_WARNING = {"distributed.admin.large-graph-warning-threshold": "1GB"}
+
+
+class DaskEngine:
+    """Tasks on a Dask cluster.
+
+    Files are read by the workers. Rows in memory are sent to them once and stay; should their
+    worker go, they are sent again. What tasks need beside rows is itself the result of a task, so
+    that the scheduler can make it again.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._sent: dict[Any, Any] = {}  # (what, first row, last) → a future of rows on a worker
+        self._whose: tuple[Any, ...] = ()  # the source, numbers and spans they belong to
+
+    @property
+    def n_workers(self) -> int:
+        with self._readable_trouble():
+            return max(sum(self.client.nthreads().values()), 1)
+
+    def rows(
+        self, task: Any, source: Any, along: Any, spans: Iterable[tuple[int, int]]
+    ) -> Iterator[Any]:
+        """The task on each span of rows."""
+        spans = list(spans)
+        with self._readable_trouble():
+            held = self._hold(pack(task))
+            reads_itself = travels(source)
+            own = self._hold(pack(source)) if reads_itself else None
+            self._forget_others(source, along, spans)
+
+            def submit(span: tuple[int, int]) -> Any:
+                rows = own if reads_itself else self._send("rows", source.read, span)
+                cut = None if along is None else self._send("along", _cut(along), span)
+                return self._submit(run_rows, held, rows, cut, *span)
+
+            yield from self._in_order(submit, spans)
+
+    def jobs(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """A function of each item."""
+        with self._readable_trouble():
+            held = self._hold(pack(function))
+            yield from self._in_order(lambda item: self._submit(run_job, held, item), items)
+
+    def close(self) -> None:
+        """Let go of rows that workers hold; the cluster stays its owner's."""
+        self._sent.clear()
+        self._whose = ()
+
+    def _in_order(self, submit: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        futures = Futures(submit, self._wait, _is_lost, self._demand_scheduler, self._cancel)
+        return in_order(futures, items, WINDOW * self.n_workers)
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        key = f"mercer-{function.__name__}-{secrets.token_hex(8)}"
+        return self.client.submit(function, *arguments, key=key, pure=False)
+
+    def _hold(self, parcel: Parcel) -> Any:
+        """A parcel on the cluster, as a task that can be run again wherever it is needed."""
+        with dask.config.set(GRAPH_WARNING):
+            return self.client.submit(_same, parcel, key=f"mercer-parcel-{parcel.key}")
+
+    def _send(self, what: str, read: Callable[[int, int], Any], span: tuple[int, int]) -> Any:
+        """Rows (or their numbers) on a worker; sent if they are not there, or no longer."""
+        future = self._sent.get((what, *span))
+        if future is None or _is_lost(future):
+            future = self._sent[(what, *span)] = self._scatter(Stretch(span[0], read(*span)))
+        return future
+
+    def _scatter(self, stretch: Stretch) -> Any:
+        """Send rows to some worker; if that one dies on receiving them, to another."""
+        for _ in range(RETRIES):
+            try:
+                return self.client.scatter(stretch, hash=False)
+            except (OSError, CancelledError):  # CommClosedError is one
+                self._demand_scheduler()
+                time.sleep(LOOK_SECONDS)  # until the scheduler has noticed
+        return self.client.scatter(stretch, hash=False)
+
+    def _forget_others(self, source: Any, along: Any, spans: list[tuple[int, int]]) -> None:
+        """Workers hold the rows of one source in one cut."""
+        whose = (source, along, spans)
+        if len(self._whose) != len(whose) or not (
+            self._whose[0] is source and self._whose[1] is along and self._whose[2] == spans
+        ):
+            self.close()
+            self._whose = whose
+
+    def _wait(self, future: Any) -> Any:
+        """The result, with an eye on whether there is anyone to make it."""
+        alone_since: float | None = None
+        while True:
+            try:
+                return future.result(timeout=LOOK_SECONDS)
+            except KilledWorker as error:
+                raise EngineError(_killed_words(error)) from error
+            except (CancelledError, CommClosedError) as error:
+                self._demand_scheduler()
+                raise LostWorkerError("a worker went away with its rows") from error
+            except TimeoutError:
+                if future.status == "error":  # the task's own
+                    raise
+                self._demand_scheduler()
+                alone_since = self._look_for_workers(alone_since)
+
+    def _look_for_workers(self, alone_since: float | None) -> float | None:
+        """Say so, once, where there has been no worker for long; one may yet come."""
+        now = time.monotonic()
+        if self.client.nthreads():
+            return None
+        if alone_since is None:
+            return now
+        if now - alone_since < PATIENCE_SECONDS:
+            return alone_since
+        warnings.warn(
+            "the Dask cluster has had no workers for "
+            f"{PATIENCE_SECONDS:.0f} s; waiting for one to come (Ctrl-C ends this)",
+            MercerWarning,
+            stacklevel=2,
+        )
+        return float("inf")
+
+    def _demand_scheduler(self) -> None:
+        if self.client.status != "running":
+            raise EngineError(
+                "the Dask scheduler is gone or cannot be reached any more (the client is "
+                f"{self.client.status}): start the cluster again; inside mercer.checkpoint(folder) "
+                "the passes that were complete are not run again"
+            )
+
+    def _cancel(self, futures: list[Any]) -> None:
+        if futures and self.client.status == "running":
+            self.client.cancel(futures)
+
+    @contextmanager
+    def _readable_trouble(self) -> Iterator[None]:
+        """What the network says, in words."""
+        self._demand_scheduler()
+        try:
+            yield
+        except (CommClosedError, CancelledError) as error:
+            self._demand_scheduler()
+            raise EngineError(f"the Dask cluster could not be reached: {error}") from error
+
+
+def _same(parcel: Parcel) -> Parcel:
+    return parcel
+
+
+def _cut(along: Any) -> Callable[[int, int], Any]:
+    return lambda start, stop: along[start:stop]
+
+
+def _is_lost(future: Any) -> bool:
+    return future.status in ("cancelled", "lost")
+
+
+def _killed_words(error: KilledWorker) -> str:
+    return (
+        f"{error.allowed_failures + 1} Dask workers died while they worked on the same rows "
+        f"(task {error.task}); most often they ran out of memory: give workers more of it, or "
+        "lower max_memory, rank or the number of threads per worker"
+    )

@@ -1,0 +1,70 @@
+"""Calls in, results out in the same order; lost workers cost time and nothing else."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mercer.exceptions import EngineError
+
+__all__ = ["RETRIES", "Futures", "LostWorkerError", "in_order"]
+
+RETRIES = 3  # in a row without a result
+_DONE: Any = object()
+
+
+class LostWorkerError(Exception):
+    """A worker went away with its task; the same call may be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Futures:
+    """How one kind of engine submits, waits, recovers and cancels."""
+
+    submit: Callable[[Any], Any]  # call → future
+    wait: Callable[[Any], Any]  # future → result; LostWorkerError where it may be tried again
+    is_lost: Callable[[Any], bool]  # has the future ended without a result or an error of its own?
+    recover: Callable[[], None]  # after a loss, before calls are submitted again
+    cancel: Callable[[list[Any]], None]
+
+
+@dataclass(slots=True)
+class Sent:
+    call: Any
+    future: Any
+
+
+def in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[Any]:
+    """The results of the calls; at most `window` of them are under way."""
+    calls, waiting, losses = iter(calls), deque[Sent](), 0
+    try:
+        while True:
+            while len(waiting) < window and (call := next(calls, _DONE)) is not _DONE:
+                waiting.append(Sent(call, futures.submit(call)))
+            if not waiting:
+                return
+            try:
+                result = futures.wait(waiting[0].future)
+            except LostWorkerError as error:
+                losses += 1
+                if losses > RETRIES:
+                    raise EngineError(_words(error)) from error
+                futures.recover()
+                for sent in waiting:
+                    if futures.is_lost(sent.future):
+                        sent.future = futures.submit(sent.call)
+            else:
+                waiting.popleft()
+                losses = 0
+                yield result
+    finally:
+        futures.cancel([sent.future for sent in waiting])
+
+
+def _words(error: Exception) -> str:
+    return (
+        f"workers ended {RETRIES + 1} times in a row on the same rows ({error}); most often they "
+        "ran out of memory: use fewer workers, or lower max_memory or rank"
+    )
