@@ -525,12 +525,12 @@ def test_a_fit_that_was_cut_short_takes_up_where_it_was(
     stages: list[str] = []
     with (
         mercer.checkpoint(tmp_path / "other") as again,
-        listening(lambda stage, done, total: stages.append(stage)),
+        listening(lambda stage, done, total: stages.append(stage) if total else None),
     ):
         model.fit(path)
     assert again.n_computed == 1  # the labels
     assert again.n_reused == first.n_computed - 1
-    assert "full sweeps" not in stages
+    assert set(stages) == {"labels"}
     assert_array_equal(model.cluster_centers_, whole.cluster_centers_)
     assert_array_equal(model.cluster_weights_, whole.cluster_weights_)
     assert_array_equal(model.predict(path), whole.predict(path))
@@ -699,7 +699,7 @@ def test_engines_that_cannot_be_are_refused(npy: Path) -> None:
     ):
         ran = CliRunner().invoke(app, ["cluster", str(npy), *arguments])
         assert ran.exit_code == 2, ran.output
-        assert word in ran.output
+        assert word in re.sub(r"[^\w-]+", " ", ran.output)
 
 
 def test_without_dask_all_else_works(tmp_path: Path) -> None:
