@@ -30,7 +30,8 @@ from mercer.metrics import adjusted_rand
 RUN_MAIN = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
-from mercer.cli import main
+from mercer.cli import main, progress
+progress.PATIENCE = 0.0  # stages are told at once
 main()
 """
 
@@ -266,8 +267,11 @@ def test_the_report_tells_kernel_rank_sizes_and_stages(rows: Any) -> None:
         assert word in told
 
 
-def test_log_lines_tell_the_stages_where_there_is_no_terminal(rows: Any) -> None:
+def test_log_lines_tell_the_stages_where_there_is_no_terminal(
+    rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, _ = rows
+    monkeypatch.setattr("mercer.cli.progress.PATIENCE", 0.0)
     result = run("cluster", file, "-k", 2)
     assert re.search(r"^mercer \[ +\d+\.\d s\] factor$", result.stderr, re.MULTILINE)
     result = run("cluster", file, "-k", 2, "--quiet")
@@ -275,7 +279,7 @@ def test_log_lines_tell_the_stages_where_there_is_no_terminal(rows: Any) -> None
 
 
 def test_log_lines_come_once_per_stage_and_interval(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = LogLines(interval=3600)
+    lines = LogLines(interval=3600, patience=0)
     for done in range(0, 3000, 1000):
         lines("full sweeps", done, 3000)
     lines("labels", 1000, 3000)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.data import npy, tables
+from mercer.data import npy, stamp, tables
 from mercer.data.arrays import working_dtype
 from mercer.data.batches import BatchSource
 from mercer.data.files import open_file
@@ -488,7 +488,7 @@ class TestAnyFile:
 
     def test_directory(self, name: str, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
-        with pytest.raises(ValueError, match="is a directory; pass the path of one file"):
+        with pytest.raises(ValueError, match="is a directory"):
             open_file(tmp_path / name)
 
     def test_empty(self, name: str, tmp_path: Path) -> None:
@@ -512,6 +512,13 @@ class TestChangedFile:
             file.write(b"1,2,3\n")
         with pytest.raises(ValueError, match=r"changed: it has .* bytes and had .* open it again"):
             source.take(np.array([3]))
+
+    def test_written_to(self, save: Any, tmp_path: Path) -> None:
+        path = save(tmp_path, numbers(0))
+        source = open_file(path)
+        os.utime(path, ns=(0, 0))
+        with pytest.raises(ValueError, match=r"changed: it was written to after .* open it again"):
+            source.read(0, 10)
 
     def test_removed(self, save: Any, tmp_path: Path) -> None:
         path = save(tmp_path, numbers(0))
@@ -555,7 +562,7 @@ def test_truncated_npy(tmp_path: Path) -> None:
 def test_npy_cut_during_a_read(tmp_path: Path, monkeypatch: Any) -> None:
     path = save_npy(tmp_path, numbers(0))
     source = NpySource(path)
-    monkeypatch.setattr(npy, "check_size", lambda *_: os.truncate(path, 500))
+    monkeypatch.setattr(stamp.FileStamp, "check", lambda *_: os.truncate(path, 500))
     with pytest.raises(ValueError, match="bytes early; it was cut while being read"):
         source.read(0, 57)
 
@@ -771,8 +778,9 @@ def test_truncated_gzip(tmp_path: Path) -> None:
 def test_csv_with_other_rows_in_the_same_bytes(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = write(tmp_path, "a.csv", "x\n1\n2\n3\n")
-    source = CsvSource(path)
+    source, before = CsvSource(path), path.stat()
     path.write_text("x\n1\n222\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(ValueError, match="had 3 rows when it was opened and 2 rows now"):
         source.read(0, 3)
 

@@ -313,7 +313,9 @@ def dot(X: Any, Y: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "kernel", [dot, FunctionKernel(dot), RBF(0.1) + FunctionKernel(dot), MyKernel(0.1)], ids=str
+    "kernel",
+    [dot, FunctionKernel(dot), RBF(0.1) + FunctionKernel(dot), MyKernel(0.1)],
+    ids=["function", "kernel of a function", "sum with one", "own class"],
 )
 def test_code_is_not_saved(kernel: Any, tmp_path: Path) -> None:
     model = fit(rows(), kernel=kernel)
@@ -437,7 +439,14 @@ def zipped(contents: dict[str, bytes], compression: int = zipfile.ZIP_STORED) ->
     with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
+        archive.comment = seal_of(contents.get("manifest.json", b""))
     return buffer.getvalue()
+
+
+def seal_of(manifest: bytes) -> bytes:
+    return (
+        f"sha256 {hashlib.sha256(manifest).hexdigest()}".encode() if b'"seal"' in manifest else b""
+    )
 
 
 def manifest_of(contents: dict[str, bytes]) -> dict[str, Any]:
@@ -586,6 +595,28 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
     refuse(buffer.getvalue(), tmp_path, "two members")
 
 
+def resealed(data: bytes, comment: bytes) -> bytes:
+    buffer = BytesIO(data)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = comment
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("comment", [b"", b"sha256", b"sha256 " + b"0" * 64, b"hello"])
+def test_the_manifest_is_sealed(comment: bytes, tmp_path: Path) -> None:
+    """The zip's CRC of 32 bits is right in each of these files; the SHA-256 is not there."""
+    refuse(resealed(file_bytes(), comment), tmp_path, "manifest is not what was saved")
+
+
+def test_a_manifest_without_its_seal_is_refused(tmp_path: Path) -> None:
+    contents = members()
+    text = contents["manifest.json"].replace(b'"seal": "sha256",', b" " * 17)
+    unsealed = zipped({**contents, "manifest.json": text})
+    refuse(resealed(unsealed, seal_of(contents["manifest.json"])), tmp_path, "manifest is not")
+    (tmp_path / "old.model").write_bytes(unsealed)  # as files were before there was a seal
+    assert_same(load(tmp_path / "old.model"), fitted(), rows())
+
+
 def test_compressed_members_are_refused(tmp_path: Path) -> None:
     refuse(zipped(members(), zipfile.ZIP_DEFLATED), tmp_path, "compressed")
 
@@ -597,10 +628,11 @@ def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
     manifest = manifest_of(contents)
     entry = {"shape": [5000], "dtype": "float64", "sha256": "0" * 64}
     manifest["arrays"].update({f"a{i}": entry for i in range(4)})
-    buffer = BytesIO()
+    buffer, text = BytesIO(), json.dumps(manifest).encode()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in {**contents, "manifest.json": json.dumps(manifest).encode()}.items():
+        for name, data in {**contents, "manifest.json": text}.items():
             archive.writestr(name, data)
+        archive.comment = seal_of(text)
         shared = archive.getinfo("a0.npy")
         for i in range(1, 4):
             info = archive.getinfo(f"a{i}.npy")

@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
+from types import FrameType
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line; the entry point `mercer`."""
+    _speak_any_language()
+    _end_in_order()
     try:
-        _app()()
+        _app()(prog_name="mercer")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         raise SystemExit(130) from None
+    except Terminated as end:
+        sys.stderr.write("terminated; no output was left half-written\n")
+        raise SystemExit(end.code) from None
 
 
-def _app() -> Callable[[], object]:
+class Terminated(SystemExit):
+    """The system asked the process to end; on its way out it removes what is half-written."""
+
+
+def _end_in_order() -> None:
+    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does, unless the caller has them ignored."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _terminate)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # a second one must not cut the cleaning up short
+    raise Terminated(128 + number)
+
+
+def _speak_any_language() -> None:
+    """A terminal that lacks a letter, or a file name that is no text, shows its code instead."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _app() -> Callable[..., object]:
     """The typer app, or one sentence about the extra that brings typer."""
     try:
         from mercer.cli.app import app

@@ -12,16 +12,11 @@ from mercer.cli.engines import engine_running
 from mercer.cli.errors import readable_errors
 from mercer.cli.methods import DEFAULT_METHOD, TUNE_METHOD, make_estimator
 from mercer.cli.progress import progress
+from mercer.cli.verbs import Verbs
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="mercer",
-    help="Kernel and spectral clustering of large data.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = Verbs()
 
 
 def _show_version(wanted: bool) -> None:
@@ -70,11 +65,12 @@ def cluster(
     checkpoint: options.Checkpoint = None,
     out: options.LabelsFile = None,
     model: options.ModelFile = None,
+    report: options.ReportFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Cluster the rows of a file; write their labels, a model for new rows, or both.
+    """Cluster the rows of a file; write their labels, a model for new rows, a page about them.
 
     Files that exist are replaced, each at once when it is complete.
     """
@@ -99,17 +95,69 @@ def cluster(
         "random_state": seed,
     }
     names = None if columns is None else options.read_columns(columns)
-    written = {"labels": out, "model": model}
+    written = {"labels": out, "model": model, "report": report}
     with readable_errors(debug=debug):
         estimator = make_estimator(method, parameters)
         resources: Any = {"scheduler": scheduler, "workers": workers, "checkpoint": checkpoint}
         with engine_running(engine, **resources), progress(quiet=quiet):
-            fitted = cluster_file(file, estimator, columns=names, labels=out, model=model)
+            fitted = cluster_file(
+                file, estimator, columns=names, labels=out, model=model, report=report
+            )
         if json:
             show_json(fitted.report_.to_dict(), written)
         elif not quiet:
             show_report(fitted.report_)
             show_written(written)
+
+
+@app.command()
+def plan(
+    file: options.InputFile,
+    n_clusters: options.Clusters = None,
+    method: options.Method = DEFAULT_METHOD,
+    kernel: options.Kernel = None,
+    gamma: options.Gamma = None,
+    approximation: options.Approximation = None,
+    rank: options.Rank = None,
+    ensemble: options.Ensemble = None,
+    train_size: options.TrainSize = None,
+    max_iter: options.MaxIter = None,
+    columns: options.Columns = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Tell what `mercer cluster` would take: passes, bytes, blocks, memory and minutes.
+
+    A few rows are clustered to see how long it takes here. What cannot fit into --max-memory is
+    told with what would: exit code 1.
+    """
+    from mercer.cli.show import show_json
+    from mercer.data import as_source
+
+    parameters = {
+        "n_clusters": None if n_clusters is None else options.read_count(n_clusters),
+        "kernel": kernel,
+        "gamma": None if gamma is None else options.read_gamma(gamma),
+        "approximation": approximation,
+        "rank": None if rank is None else options.read_count(rank),
+        "ensemble": ensemble,
+        "train_size": None if train_size is None else options.read_train_size(train_size),
+        "max_iter": max_iter,
+        "max_memory": max_memory,
+        "n_jobs": jobs,
+    }
+    names = None if columns is None else options.read_columns(columns)
+    with readable_errors(debug=debug):
+        estimator = make_estimator(method, parameters)
+        with progress(quiet=quiet):
+            found = estimator.plan(as_source(file, columns=names))
+        if json:
+            show_json(found.to_dict(), {})
+        elif not quiet:
+            typer.echo(str(found))
 
 
 @app.command()
@@ -144,6 +192,45 @@ def predict(
             show_json({"n_rows": n_rows}, {"labels": out})
         elif not quiet:
             show_written({f"labels of {n_rows:,} rows": out})
+
+
+@app.command()
+def report(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model that `mercer cluster` wrote.")
+    ],
+    file: options.InputFile,
+    out: options.ReportOut,
+    title: options.Title = None,
+    columns: options.Columns = None,
+    seed: options.Seed = None,
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Make a page about a saved model and the rows of a file: one HTML file, for any browser."""
+    from mercer.cli.show import show_json, show_written
+    from mercer.cli.work import report_file
+
+    names = None if columns is None else options.read_columns(columns)
+    with readable_errors(debug=debug):
+        with progress(quiet=quiet):
+            told = report_file(
+                model,
+                file,
+                out=out,
+                title=title,
+                columns=names,
+                seed=seed,
+                max_memory=max_memory,
+                n_jobs=jobs,
+            )
+        if json:
+            show_json(told.to_dict(), {"report": out})
+        elif not quiet:
+            show_written({"report": out})
 
 
 @app.command()
@@ -271,10 +358,18 @@ def demo(
     ),
     rows: Annotated[int, typer.Option("--rows", min=100, help="Rows to make.")] = 20_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed.")] = 0,
+    json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
     """Cluster a made-up file end to end, beside k-means, with a picture."""
+    from contextlib import nullcontext, redirect_stdout
+    from io import StringIO
+
     from mercer.cli.demo import run_demo
+    from mercer.cli.show import show_json
 
     with readable_errors(debug=debug):
-        run_demo(out, n_rows=rows, seed=seed)
+        with redirect_stdout(StringIO()) if json else nullcontext():
+            scores = run_demo(out, n_rows=rows, seed=seed)
+        if json:
+            show_json({"scores": scores}, {"folder": out})

@@ -31,11 +31,17 @@ FILES = ("data.npy", "labels.parquet", "model.mercer", "demo.png")
 PICTURES = ("landscape.png", "segments.png")
 N_CLUSTERS, N_SEGMENTS = 3, 5
 
+MEASURES = {"NMI": normalized_mutual_info, "ARI": adjusted_rand, "accuracy": accuracy}
+
 Labels: TypeAlias = dict[str, tuple[IdArray, IdArray]]  # by whom: (true, found)
+Scores: TypeAlias = dict[str, dict[str, float]]  # by whom, by which measure
 
 
-def run_demo(folder: Path, *, n_rows: int, seed: int) -> None:
-    """Three rings, which k-means cuts into pieces of a cake, from file to model to new rows."""
+def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
+    """Three rings, which k-means cuts into pieces of a cake, from file to model to new rows.
+
+    Tells the story on standard output and returns the scores, by whom.
+    """
     data, labels, model, picture = (folder / name for name in FILES)
     _prepare(folder)
     X, y = rings(n_rows, random_state=seed)
@@ -48,13 +54,15 @@ def run_demo(folder: Path, *, n_rows: int, seed: int) -> None:
     X_new, y_new = rings(max(n_rows // 10, N_CLUSTERS), random_state=seed + 1)
     found = {"k-means": (y, _kmeans_labels(X, seed)), "Mercer": (y, reloaded.predict(X))}
     on_new_rows = {f"Mercer, {len(X_new):,} new rows": (y_new, reloaded.predict(X_new))}
-    _show_scores(found | on_new_rows)
+    scores = _scores(found | on_new_rows)
+    _show_scores(scores)
 
     graph = fitted.factor_
     is_drawn = _draw(picture, X, found, landmarks=graph.search.landmarks + graph.format.shift)
     written = {"rows": data, "labels": labels, "model": model}
     show_written(written | ({"picture": picture} if is_drawn else {}))
     _segment(folder, seed)
+    return scores
 
 
 def _prepare(folder: Path) -> None:
@@ -89,15 +97,21 @@ def _kmeans_labels(X: FloatArray, seed: int) -> IdArray:
     return labels
 
 
-def _show_scores(results: Labels) -> None:
+def _scores(results: Labels) -> Scores:
     """Each result against the truth; 1 is best."""
-    scores = {"NMI": normalized_mutual_info, "ARI": adjusted_rand, "accuracy": accuracy}
+    return {
+        name: {measure: float(score(true, found)) for measure, score in MEASURES.items()}
+        for name, (true, found) in results.items()
+    }
+
+
+def _show_scores(scores: Scores) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("against the truth")
-    for name in scores:
-        table.add_column(name, justify="right")
-    for name, (true, found) in results.items():
-        table.add_row(name, *(f"{score(true, found):z.3f}" for score in scores.values()))
+    for measure in MEASURES:
+        table.add_column(measure, justify="right")
+    for name, values in scores.items():
+        table.add_row(name, *(f"{value:z.3f}" for value in values.values()))
     Console(highlight=False).print(table, "")
 
 

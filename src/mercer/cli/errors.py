@@ -1,6 +1,6 @@
 """What goes wrong, in one paragraph on standard error; the exit code tells the rest.
 
-0 is success, 1 an error in the input or the work, 2 a wrong command line, 130 Ctrl-C.
+0 is success, 1 an error in the input or the work, 2 a wrong command line, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INTERRUPTED = 130  # as shells count: 128 + SIGINT
 
 @contextmanager
 def readable_errors(*, debug: bool = False) -> Iterator[None]:
-    """Expected errors leave as a paragraph and exit code 1; others, and all with `debug`, as is."""
+    """Errors leave as a paragraph and exit code 1; with `debug` as they are."""
     from mercer.exceptions import EngineError, MissingExtraError
 
     try:
@@ -33,6 +33,13 @@ def readable_errors(*, debug: bool = False) -> Iterator[None]:
         if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
         typer.echo(f"error: {paragraph(error)}", err=True)
+        raise typer.Exit(1) from None
+    except (typer.BadParameter, typer.Exit, typer.Abort):  # typer's own business
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        typer.echo(f"error: {unforeseen(error)}", err=True)
         raise typer.Exit(1) from None
 
 
@@ -53,6 +60,14 @@ def paragraph(error: BaseException) -> str:
     if isinstance(error, MemoryError) and not words:
         return "memory ran out; lower --max-memory, --rank or --jobs"
     return words or type(error).__name__
+
+
+def unforeseen(error: BaseException) -> str:
+    """An error that nobody meant to raise, in one line."""
+    return (
+        f"Mercer failed in a way that was not foreseen ({type(error).__name__}: "
+        f"{paragraph(error)}); this is a fault of Mercer, please report it with what --debug shows"
+    )
 
 
 def _show_warning(

@@ -53,6 +53,8 @@ __all__ = [
     "Quiet",
     "Radius",
     "Rank",
+    "ReportFile",
+    "ReportOut",
     "RequiredLabelsFile",
     "Scheduler",
     "Seed",
@@ -60,6 +62,7 @@ __all__ = [
     "SegmentMethod",
     "Segments",
     "TableFile",
+    "Title",
     "Tol",
     "TrainSize",
     "TuneMethod",
@@ -146,6 +149,7 @@ def _one_of(names: Callable[[], Iterable[str]]) -> Callable[[str | None], str | 
             raise typer.BadParameter(f"{text!r} is not {_either(names())}")
         return text
 
+    check.names = names  # type: ignore[attr-defined]  # what a shell may complete
     return check
 
 
@@ -182,11 +186,17 @@ def _memory(text: str) -> None:
 
 
 def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
+    words = getattr(more.get("callback"), "names", None)
+    if words is not None:
+        more["autocompletion"] = lambda: list(words())
     return typer.Option(*names, rich_help_panel=panel, help=help, show_default=False, **more)
 
 
 InputFile: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Rows: a .npy, .parquet or .csv file.")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="Rows: a .npy, .parquet or .csv file, a folder of Parquet, or a .zarr."
+    ),
 ]
 Columns: TypeAlias = Annotated[
     str | None,
@@ -405,7 +415,7 @@ LabelsFile: TypeAlias = Annotated[
         "-o",
         panel=OUTPUT,
         metavar="FILE",
-        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+        help="Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr.",
     ),
 ]
 RequiredLabelsFile: TypeAlias = Annotated[
@@ -415,7 +425,7 @@ RequiredLabelsFile: TypeAlias = Annotated[
         "-o",
         panel=OUTPUT,
         metavar="FILE",
-        help="Write the label of each row, in order, to this .npy, .parquet or .csv file.",
+        help="Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr.",
     ),
 ]
 ModelFile: TypeAlias = Annotated[
@@ -523,6 +533,34 @@ TableFile: TypeAlias = Annotated[
 PlotFile: TypeAlias = Annotated[
     Path | None,
     _option("--plot", panel=OUTPUT, metavar="FILE", help="Draw the scores into this PNG file."),
+]
+ReportFile: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--report",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write a page about the clusters to this .html file (.md, .json: the report alone).",
+    ),
+]
+ReportOut: TypeAlias = Annotated[
+    Path,
+    _option(
+        "--out",
+        "-o",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="The page, an .html file of its own (.md, .json: the report alone).",
+    ),
+]
+Title: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--title",
+        panel=OUTPUT,
+        metavar="TEXT",
+        help="What the page calls the data (default the name of the file).",
+    ),
 ]
 Images: TypeAlias = Annotated[
     list[Path], typer.Argument(metavar="IMAGE...", help="Images: png, jpg, tif and others.")

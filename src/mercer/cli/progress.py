@@ -25,12 +25,18 @@ from rich.text import Text
 
 from mercer._progress import listening
 
-__all__ = ["Bar", "LogLines", "progress", "rich_progress"]
+__all__ = ["PATIENCE", "Bar", "LogLines", "progress", "rich_progress"]
+
+PATIENCE = 2.0  # seconds of work before anything is written where there is no terminal
+WIDE = 70  # columns from which there is room for a bar beside the words
 
 
 @contextmanager
 def progress(*, quiet: bool = False, unit: str = "rows") -> Iterator[None]:
-    """Inside, whoever watches standard error sees how far the work is, in rows or other units."""
+    """Inside, whoever watches standard error sees how far the work is, in rows or other units.
+
+    Piped into a file or another program, short work is silent and long work writes lines.
+    """
     if quiet:
         yield
     elif sys.stderr.isatty():
@@ -60,23 +66,46 @@ class Bar:
 
 
 class LogLines:
-    """A listener that writes a line for each stage, and one every few seconds within it."""
+    """A listener that writes a line for each stage, and one every few seconds within it.
 
-    def __init__(self, interval: float = 5.0, unit: str = "rows") -> None:
+    Work that ends within `patience` seconds writes nothing.
+    """
+
+    def __init__(
+        self, interval: float = 5.0, unit: str = "rows", patience: float | None = None
+    ) -> None:
         self.interval = interval
         self.unit = unit
+        self.patience = PATIENCE if patience is None else patience
         self.start = time.monotonic()
-        self.last = self.start
-        self.stage = ""
+        self.stage = self.told = ""
+        self.done = 0
+        self.begun = self.last = self.start  # of this stage's sweep; of the last line
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if stage == self.stage and now - self.last < self.interval:
+        if stage != self.stage or done < self.done:
+            self.begun = now
+        self.stage, self.done = stage, done
+        is_due = stage != self.told or now - self.last >= self.interval
+        if not is_due or now - self.start < self.patience:
             return
-        self.stage, self.last = stage, now
+        self.told, self.last = stage, now
         amount = f": {done:,} of {total:,} {self.unit}" if done else ""
-        sys.stderr.write(f"mercer [{now - self.start:7.1f} s] {stage}{amount}\n")
+        rest = pace(done, total, now - self.begun, self.unit)
+        sys.stderr.write(
+            f"mercer [{now - self.start:7.1f} s] {stage}{amount}{rest and ', '}{rest}\n"
+        )
         sys.stderr.flush()
+
+
+def pace(done: int, total: int | None, elapsed: float, unit: str) -> str:
+    """The rate and how long the rest will take, once there is something to go by."""
+    if not total or not done or elapsed <= 0:
+        return ""
+    rate = done / elapsed
+    left = timedelta(seconds=ceil(max(total - done, 0) / rate))
+    return f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s, {left} left"
 
 
 class PaceColumn(ProgressColumn):
@@ -87,20 +116,17 @@ class PaceColumn(ProgressColumn):
         self.unit = unit
 
     def render(self, task: Task) -> Text:
-        if task.total is None or not task.completed or not task.elapsed:
-            return Text("")
-        rate = task.completed / task.elapsed
-        left = timedelta(seconds=ceil((task.total - task.completed) / rate))
-        speed = f"{rate:,.{0 if rate >= 10 else 1}f} {self.unit}/s"
-        pace = f"{task.percentage:3.0f} %  {speed}  {left} left"
-        return Text(pace, no_wrap=True, overflow="ellipsis")
+        words = pace(int(task.completed), int(task.total or 0), task.elapsed or 0.0, self.unit)
+        share = f"{task.percentage:3.0f} %  " if words else ""
+        return Text(share + words.replace(", ", "  "), no_wrap=True, overflow="ellipsis")
 
 
 def rich_progress(console: Console, unit: str = "rows") -> Progress:
+    bar = [BarColumn(bar_width=20)] if console.width >= WIDE else []
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description:<11}"),
-        BarColumn(bar_width=20),
+        *bar,
         PaceColumn(unit, table_column=Column(no_wrap=True)),
         console=console,
         transient=True,

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["cluster_file", "predict_file"]
+if TYPE_CHECKING:
+    from mercer.report import Report
+
+__all__ = ["cluster_file", "predict_file", "report_file"]
+
+REPORTS = (".html", ".md", ".json")
 
 
 def cluster_file(
@@ -16,18 +21,22 @@ def cluster_file(
     columns: Sequence[str] | None = None,
     labels: Path | None = None,
     model: Path | None = None,
+    report: Path | None = None,
 ) -> Any:
-    """The estimator, fitted on the rows of a file; labels and model are written if asked for."""
+    """The estimator, fitted on the rows of a file; what is asked for is written."""
     from mercer.data import as_source
     from mercer.io import save
 
-    _check_outputs(inputs=[file], labels=labels, model=model)
+    _check_outputs(inputs=[file], labels=labels, model=model, report=report)
     source = as_source(file, columns=columns)
     fitted = estimator.fit(source)
     if labels is not None:
         fitted.predict(source, out=labels)
     if model is not None:
         save(fitted, model)
+    if report is not None:
+        seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
+        _write_report(report, fitted, source, title=file.name, seed=seed)
     return fitted
 
 
@@ -56,32 +65,87 @@ def predict_file(
     return source.n_rows
 
 
+def report_file(
+    model: Path,
+    file: Path,
+    *,
+    out: Path,
+    title: str | None = None,
+    columns: Sequence[str] | None = None,
+    seed: int | None = None,
+    max_memory: str | None = None,
+    n_jobs: int | None = None,
+) -> Report:
+    """Write a page about a saved model and the rows of a file; the model's report is returned."""
+    from mercer.data import as_source
+    from mercer.io import load
+
+    _check_outputs(inputs=[file, model], report=out)
+    estimator = load(model, max_memory=max_memory)
+    if not hasattr(estimator, "report_"):
+        raise ValueError(f"{model} holds no report; fit the model again and save it")
+    resources = {"max_memory": max_memory, "n_jobs": n_jobs}
+    estimator.set_params(**{name: value for name, value in resources.items() if value is not None})
+    source = as_source(file, columns=columns)
+    name = file.name if title is None else title
+    _write_report(out, estimator, source, title=name, seed=seed or 0)
+    report: Report = estimator.report_
+    return report
+
+
+def _write_report(path: Path, model: Any, source: Any, *, title: str, seed: int) -> None:
+    """The page, or by its suffix the report alone."""
+    from mercer._progress import tell
+    from mercer.io.atomic import replacing
+    from mercer.report import write_page
+
+    if path.suffix.lower() == ".html":
+        tell("report", 0, 0)
+        write_page(path, model, source, title=title, seed=seed)
+        return
+    told = model.report_
+    with replacing(path) as temporary:
+        text = told.to_markdown() if path.suffix.lower() == ".md" else told.to_json() + "\n"
+        temporary.write_text(text, encoding="utf-8")
+
+
 def _check_outputs(
-    *, inputs: Sequence[Path], labels: Path | None = None, model: Path | None = None
+    *,
+    inputs: Sequence[Path],
+    labels: Path | None = None,
+    model: Path | None = None,
+    report: Path | None = None,
 ) -> None:
     """Refuse, before any work, what could not be written or would overwrite what is read."""
     from mercer.io.atomic import check_writable
+    from mercer.io.labels import check_output
 
     taken = {path.resolve(): path for path in inputs}
-    for path in (labels, model):
+    for path in (labels, model, report):
         if path is None:
             continue
         if path.resolve() in taken:
             raise ValueError(f"{path} is named twice; every input and output needs its own file")
+        for folder in inputs:
+            if folder.is_dir() and path.resolve().is_relative_to(folder.resolve()):
+                raise ValueError(f"{path} is inside {folder}, which is read; choose another place")
         taken[path.resolve()] = path
-        check_writable(path)
+    if model is not None:
+        check_writable(model)
     if labels is not None:
-        _check_format(labels)
+        check_output(labels)
+    if report is not None:
+        check_writable(report)
+        _check_report(report)
 
 
-def _check_format(labels: Path) -> None:
-    """Refuse a suffix that names no format of labels, or whose package is missing."""
-    from mercer.io.labels import FORMATS
+def _check_report(path: Path) -> None:
+    """Refuse a suffix that names no form of report, or whose package is missing."""
+    from mercer._extras import require
 
-    suffix = labels.suffix.lower()
-    if suffix not in FORMATS:
+    if path.suffix.lower() not in REPORTS:
         raise ValueError(
-            f"{labels} has no suffix that names a format for labels; use one of "
-            + ", ".join(FORMATS)
+            f"{path} has no suffix that names a form of report; use one of {', '.join(REPORTS)}"
         )
-    FORMATS[suffix].check()
+    if path.suffix.lower() == ".html":
+        require("bokeh", "report", "the report page")

@@ -91,6 +91,11 @@ class Assignment:
 
         return distances
 
+    def distances(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → ‖f - c‖ for each centre."""
+        squared = self.squared_distances()
+        return lambda rows: np.sqrt(squared(rows))
+
 
 def tiles_of(
     source: Source,

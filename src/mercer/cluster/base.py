@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -14,9 +16,14 @@ from mercer._progress import LineWriter, listening
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import tiles_of
-from mercer.cluster.problem import Problem, check_features, checked_source
-from mercer.data.source import TILE
+from mercer.cluster.problem import Problem, check_features, checked_source, sampled_rows
+from mercer.data.source import TILE, Source
 from mercer.report import Recorder, Report
+from mercer.report.quality import Quality, measure
+
+if TYPE_CHECKING:
+    from mercer.cluster.plan import Work
+    from mercer.report.plan import Plan
 
 __all__ = ["Clusterer"]
 
@@ -31,6 +38,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _labeller(self) -> Callable[[], Callable[[Any], IdArray]]:
         raise NotImplementedError
 
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        """Which passes a fit makes, for `plan`."""
+        raise NotImplementedError
+
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
         """`fit`, then the label of each row."""
         fitted = self.fit(X, sample_weight=sample_weight)
@@ -39,8 +50,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def predict(self, X: Any, *, out: Any = None) -> Any:
         """The cluster of each row, seen or new.
 
-        out : a path (``.npy``, ``.parquet`` or ``.csv``) to write the labels to as they come, in
-            the order of the rows; then the path is returned instead of the labels.
+        out : a path (``.npy``, ``.parquet``, ``.csv`` or ``.zarr``) to write the labels to as they
+            come, in the order of the rows; then the path is returned instead of the labels.
         """
         tiles, n_rows = self._work(X, self._labeller, stage="predict")
         if out is not None:
@@ -51,6 +62,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
         for start, tile in tiles:
             labels[start : start + len(tile)] = tile
         return labels
+
+    def plan(self, X: Any) -> Plan:
+        """What `fit` on these rows will take: passes, bytes, memory, minutes.
+
+        A few of the rows are fitted to see how long it takes here. What cannot fit into
+        `max_memory` is a BudgetError that says what would.
+        """
+        from mercer.cluster.plan import plan_fit
+
+        return plan_fit(self, X)
 
     def save(self, path: Any) -> None:
         """Write the model to one file; `mercer.load` reads it."""
@@ -138,14 +159,30 @@ class Clusterer(ClusterMixin, BaseEstimator):
             "stages": tuple(record.stages),
             "notes": tuple(record.notes),
             "warnings": tuple(record.warnings),
+            "data": problem.data,
         }
         return Report(**told | more)
 
-    def _install(self, fitted: dict[str, Any]) -> Any:
+    def _embedder(self) -> Callable[[], Callable[[Any], FloatArray]]:
+        """What makes a function of raw rows: coordinates in which their clusters are decided."""
+        raise NotImplementedError
+
+    def _quality(self, fitted: dict[str, Any], problem: Problem) -> Quality:
+        """Figures on a sample of the rows that chose, by the state that is to be installed."""
+        model = copy(self)
+        model.__dict__.update(fitted)
+        rows = sampled_rows(problem)
+        with single_threaded_blas():
+            Z = np.asarray(model._embedder()()(rows), np.float64)
+            labels = model._labeller()()(rows)
+        return measure(Z, labels, len(fitted["cluster_weights_"]))
+
+    def _install(self, fitted: dict[str, Any], problem: Problem) -> Any:
         """All fitted state, at once and last; what an earlier fit left goes."""
-        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
-            del self.__dict__[name]
-        self.__dict__.update(fitted)
+        quality = self._quality(fitted, problem)
+        fitted["report_"] = replace(fitted["report_"], quality=quality)
+        kept = {n: v for n, v in vars(self).items() if not n.endswith("_") or n[0] == "_"}
+        self.__dict__ = kept | fitted  # one step: no interrupt comes between
         return self
 
     def __getattr__(self, name: str) -> Any:

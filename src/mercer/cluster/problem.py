@@ -17,7 +17,7 @@ from mercer.data.arrays import ArraySource
 from mercer.data.distinct import distinct_rows, sample_size
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
-from mercer.data.rows import Rows, n_bytes
+from mercer.data.rows import Rows, n_bytes, take
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Columns, Summary, summarize
@@ -27,6 +27,8 @@ from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
 from mercer.kernels.probe import probe_kernel
 from mercer.report import Recorder
+from mercer.report.quality import SAMPLE_ROWS
+from mercer.report.summary import DataSummary, summarize_data
 
 __all__ = [
     "Problem",
@@ -34,8 +36,11 @@ __all__ = [
     "check_values",
     "checked_source",
     "checked_weights",
+    "demand_rank",
+    "demand_rows",
     "fit_factor",
     "pose",
+    "sampled_rows",
 ]
 
 SINGLE_RANGE = (1e-9, 1e9)  # float32 works within; beyond, squares lose digits or overflow
@@ -53,6 +58,7 @@ class Problem:
     bandwidth: str  # how they came about
     budget: Budget
     block_rows: int
+    data: DataSummary | None = None  # what the rows look like
 
 
 def pose(
@@ -86,7 +92,7 @@ def pose(
         weights = checked_weights(sample_weight, source.n_rows)
         kernel = kernel.named_columns(source.feature_names)
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
-        _demand_sample(budget, source)
+        demand_rows(budget, source)
         summary = summarize(source, block_rows=block_rows)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
@@ -100,7 +106,8 @@ def pose(
             kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
             for text in probe_kernel(kernel, sample.rows):
                 record.warn(text)
-    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows)
+    data = summarize_data(source, sample, summary)
+    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data)
 
 
 def fit_factor(
@@ -116,6 +123,15 @@ def fit_factor(
     if isinstance(factor, PivotFactor) and isinstance(problem.kernel, GramMatrix):
         return replace(factor, kernel=Precomputed())  # new rows bring their part of the matrix
     return factor
+
+
+def sampled_rows(problem: Problem) -> Rows:
+    """A few of the rows that choose, as they came: the sample has an order of its own, by hash."""
+    sample = problem.sample
+    few = sample.ids[:SAMPLE_ROWS]
+    if problem.source.in_memory:
+        return problem.source.take(np.sort(few))
+    return sample.format.undo(take(sample.rows, np.arange(len(few))))
 
 
 def checked_source(X: Any, least_rows: int = 1) -> Source:
@@ -139,6 +155,11 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Weights as float64, non-negative and finite; None for None."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, np.ma.MaskedArray):
+        raise TypeError(
+            "sample_weight is a masked array, whose mask would be ignored; fill it "
+            "(sample_weight.filled(0) leaves the masked rows out)"
+        )
     weights = np.asarray(sample_weight)
     if weights.ndim == 0 and weights.dtype.kind in "fiu":
         weights = np.full(n_rows, weights)
@@ -154,6 +175,13 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight has the negative value {weights.min():g} at row "
             f"{int(weights.argmin())}; weights count rows and cannot be below 0"
+        )
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight has values up to {weights.max():.3g}, whose sum overflows; divide them "
+            "by their mean"
         )
     if not (weights > 0).any():
         raise ValueError("every sample_weight is zero: there is nothing to cluster")
@@ -296,16 +324,40 @@ def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
 
 def demand_factor(approximation: Any, problem: Problem) -> None:
     """Refuse a factor that cannot fit, before the work, and say which rank would."""
-    n, itemsize = len(problem.sample), problem.sample.format.dtype.itemsize
-    held = n_bytes(problem.sample.rows)
-    needed = approximation.memory(n, problem.source.n_features, itemsize)
-    if getattr(approximation, "makes_dense", False) and sp.issparse(problem.sample.rows):
-        needed += n * problem.source.n_features * itemsize
+    sample, n_features = problem.sample, problem.source.n_features
+    n, itemsize = len(sample), sample.format.dtype.itemsize
+    held = n_bytes(sample.rows)
+    if getattr(approximation, "makes_dense", False) and sp.issparse(sample.rows):
+        held += n * n_features * itemsize
+    demand_rank(approximation, (n, n_features), itemsize, held, problem.budget)
+
+
+def demand_rank(
+    approximation: Any, shape: tuple[int, int], itemsize: int, held: int, budget: Budget
+) -> None:
+    """Refuse a factor of so many rows that does not fit beside what is held."""
+    n, n_features = shape
+    needed = approximation.memory(n, n_features, itemsize)
     advice = "raise max_memory"
     rank = getattr(approximation, "rank", None)
     if isinstance(rank, int):
-        share = (problem.budget.n_bytes - held) / max(needed, 1)
+        share = (budget.n_bytes - held) / max(needed, 1)
         fitting = int(0.9 * min(rank, n) * share)
         advice += f", or lower the rank to about {fitting}" if fitting >= 1 else ""
     what = f"{approximation!r} on {n:,} rows"
-    problem.budget.demand(needed + held, what=what, advice=advice)
+    budget.demand(needed + held, what=what, advice=advice)
+
+
+def demand_rows(budget: Budget, source: Source) -> None:
+    """Refuse rows that cannot be read, or chosen from, within the budget."""
+    _demand_pieces(budget, source)
+    _demand_sample(budget, source)
+
+
+def _demand_pieces(budget: Budget, source: Source) -> None:
+    piece_bytes = getattr(source, "piece_bytes", 0)
+    budget.demand(
+        2 * piece_bytes,
+        what=f"reading {type(source).__name__} a chunk or partition at a time",
+        advice="raise max_memory, or save the rows in smaller chunks (x.rechunk, df.repartition)",
+    )

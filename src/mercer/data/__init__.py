@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from mercer.data.inputs import as_source
 from mercer.data.source import TILE, Source, spans
+from mercer.data.zarrs import ZarrSource
 
-__all__ = ["TILE", "Source", "as_source", "spans"]
+__all__ = ["TILE", "Source", "ZarrSource", "as_source", "spans"]

@@ -19,7 +19,7 @@ from mercer._types import IdArray
 from mercer.data.arrays import working_dtype
 from mercer.data.rows import Rows, part, stack, take
 
-__all__ = ["BatchSource", "ForwardSource", "Layout"]
+__all__ = ["BatchSource", "ForwardSource", "Layout", "check_alike", "is_empty", "read_piece"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class Cursor:
         """Stay on the way to the row if it lies ahead, else start at the last restart before it."""
         origin = int(source.restarts[_place(source.restarts, start)])
         is_own = self._owner == os.getpid()  # a forked file shares its place with its parent
-        if not (is_own and origin <= self._first <= start):
+        is_ahead = self._first <= start and origin <= self._first + self._piece.shape[0]
+        if not (is_own and is_ahead):
             self.close()
             self._pieces, self._first = source.pieces(origin), origin
 
@@ -148,6 +149,11 @@ class ForwardSource:
     def in_memory(self) -> bool:
         return False
 
+    @property
+    def piece_bytes(self) -> int:
+        """What must be held at a time to read any row (0: little)."""
+        return 0
+
     def read(self, start: int, stop: int) -> Rows:
         start, stop, _ = slice(start, stop).indices(self.n_rows)
         if start >= stop:
@@ -202,7 +208,7 @@ class BatchSource(ForwardSource):
         n_rows, layout = 0, None
         for number, rows, found in _rows_of(self.batches):
             layout = layout or found
-            _check_alike(number, found, layout)
+            check_alike(f"batch {number}", found, layout)
             n_rows += rows.shape[0]
         if layout is None:
             raise ValueError("the batches hold no rows; pass at least one batch that is not empty")
@@ -210,7 +216,7 @@ class BatchSource(ForwardSource):
 
     def pieces(self, start: int) -> Iterator[Rows]:
         for number, rows, found in _rows_of(self.batches):
-            _check_alike(number, found, self.layout)
+            check_alike(f"batch {number}", found, self.layout)
             yield rows
 
     def changed(self, found: str) -> str:
@@ -236,48 +242,52 @@ def _check_iterable(batches: Any) -> None:
 def _rows_of(batches: Iterable[Any]) -> Iterator[tuple[int, Rows, Layout]]:
     """The batches that are not empty, of any kind: number, rows in a floating type, layout."""
     for number, batch in enumerate(batches):
-        if not _is_empty(batch):
-            names = _column_names(batch)
-            if names is not None:
-                yield number, *_read_frame(batch, names, number)
-            elif sp.issparse(batch):
-                yield number, *_read_sparse(batch, number)
-            else:
-                yield number, *_read_dense(batch, number)
+        if not is_empty(batch):
+            yield number, *read_piece(batch, f"batch {number}")
 
 
-def _read_dense(batch: Any, number: int) -> tuple[Rows, Layout]:
+def read_piece(piece: Any, what: str) -> tuple[Rows, Layout]:
+    """A dense array, a CSR or a frame as rows in a floating type, and their layout."""
+    names = _column_names(piece)
+    if names is not None:
+        return _read_frame(piece, names, what)
+    if sp.issparse(piece):
+        return _read_sparse(piece, what)
+    return _read_dense(piece, what)
+
+
+def _read_dense(batch: Any, what: str) -> tuple[Rows, Layout]:
     if isinstance(batch, np.ma.MaskedArray):
-        raise TypeError(f"batch {number} is a masked array; fill or drop what is masked")
+        raise TypeError(f"{what} is a masked array; fill or drop what is masked")
     X = np.asarray(batch)
-    _check_shape(X.shape, number)
-    _check_numbers(X.dtype, f"batch {number}")
+    _check_shape(X.shape, what)
+    _check_numbers(X.dtype, what)
     return X.astype(working_dtype(X.dtype), copy=False), _layout(X)
 
 
-def _read_sparse(batch: Any, number: int) -> tuple[Rows, Layout]:
+def _read_sparse(batch: Any, what: str) -> tuple[Rows, Layout]:
     if batch.format != "csr":
-        raise ValueError(f"batch {number} is sparse in format {batch.format}; pass batch.tocsr()")
-    _check_shape(batch.shape, number)
-    _check_numbers(batch.dtype, f"batch {number}")
+        raise ValueError(f"{what} is sparse in format {batch.format}; pass batch.tocsr()")
+    _check_shape(batch.shape, what)
+    _check_numbers(batch.dtype, what)
     try:
         X = sp.csr_array(batch, dtype=working_dtype(batch.dtype))
         X.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"batch {number} is a damaged CSR ({error}); build it again") from error
+        raise ValueError(f"{what} is a damaged CSR ({error}); build it again") from error
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X, _layout(X)
 
 
-def _read_frame(batch: Any, names: tuple[Any, ...], number: int) -> tuple[Rows, Layout]:
-    _check_shape((len(batch), len(names)), number)
+def _read_frame(batch: Any, names: tuple[Any, ...], what: str) -> tuple[Rows, Layout]:
+    _check_shape((len(batch), len(names)), what)
     if len(set(names)) < len(names):
-        raise ValueError(f"batch {number} has two columns of one name; rename or drop one")
+        raise ValueError(f"{what} has two columns of one name; rename or drop one")
     columns = [np.asarray(batch[name]) for name in names]
     for name, column in zip(names, columns, strict=True):
-        _check_numbers(column.dtype, f"column {name!r} of batch {number}")
+        _check_numbers(column.dtype, f"column {name!r} of {what}")
     dtypes = (working_dtype(column.dtype) for column in columns)
     X = np.empty((len(batch), len(names)), np.result_type(*dtypes))
     for j, column in enumerate(columns):
@@ -296,7 +306,7 @@ def _layout(X: Any, names: tuple[str, ...] | None = None) -> Layout:
     return Layout(X.shape[1], working_dtype(X.dtype), names, is_sparse=sp.issparse(X))
 
 
-def _is_empty(batch: Any) -> bool:
+def is_empty(batch: Any) -> bool:
     """A batch of no rows, whatever its kind and width."""
     shape = getattr(batch, "shape", None)
     if shape is None:
@@ -304,14 +314,14 @@ def _is_empty(batch: Any) -> bool:
     return len(shape) > 0 and shape[0] == 0
 
 
-def _check_shape(shape: tuple[int, ...], number: int) -> None:
+def _check_shape(shape: tuple[int, ...], what: str) -> None:
     if len(shape) != 2:
         raise ValueError(
-            f"batch {number} is a {len(shape)}-d array of shape {shape}; each batch must be 2-d "
+            f"{what} is a {len(shape)}-d array of shape {shape}; each batch must be 2-d "
             "(rows, columns): reshape(-1, 1) makes one column, reshape(1, -1) one row"
         )
     if shape[1] == 0:
-        raise ValueError(f"batch {number} has no columns; at least one is wanted")
+        raise ValueError(f"{what} has no columns; at least one is wanted")
 
 
 def _check_numbers(dtype: np.dtype[Any], what: str) -> None:
@@ -319,9 +329,11 @@ def _check_numbers(dtype: np.dtype[Any], what: str) -> None:
         raise ValueError(f"{what} holds values of type {dtype}; real numbers are wanted")
 
 
-def _check_alike(number: int, found: Layout, wanted: Layout) -> None:
-    """Refuse a batch that differs from the first."""
-    for what, here, there in (
+def check_alike(
+    what: str, found: Layout, wanted: Layout, *, model: str = "the first", all_of: str = "batches"
+) -> None:
+    """Refuse a piece that differs from the first (or what else is the model of all of them)."""
+    for trait, here, there in (
         ("number of columns", found.n_features, wanted.n_features),
         ("column names", found.feature_names, wanted.feature_names),
         ("kind", found.kind, wanted.kind),
@@ -329,8 +341,8 @@ def _check_alike(number: int, found: Layout, wanted: Layout) -> None:
     ):
         if here != there:
             raise ValueError(
-                f"batch {number} differs from the first in its {what}: {here}, not {there}; "
-                "all batches must be alike"
+                f"{what} differs from {model} in its {trait}: {here}, not {there}; "
+                f"all {all_of} must be alike"
             )
 
 

@@ -1,13 +1,16 @@
-"""A file of rows becomes a source: the suffix says how it is read."""
+"""A file or folder of rows becomes a source: its suffix says how it is read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-from mercer.data.npy import NpySource, file_size
+from mercer.data.folders import ParquetFolder
+from mercer.data.npy import NpySource
 from mercer.data.source import Source
+from mercer.data.stamp import file_size
 from mercer.data.tables import CsvSource, ParquetSource
+from mercer.data.zarrs import ZarrSource, is_zarr
 
 __all__ = ["open_file"]
 
@@ -22,21 +25,19 @@ TABLES = {
 
 
 def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Source:
-    """The rows of a ``.npy``, Parquet or CSV file, without loading them.
+    """The rows of a ``.npy``, Parquet or CSV file, a folder of Parquet or a zarr array; not loaded.
 
     Parameters
     ----------
-    path : path of one file
+    path : path of one file, or of a folder
     columns : names of the columns to read, in this order (Parquet and CSV); None for all
     """
+    if os.path.isdir(path):
+        return _open_folder(path, columns)
     file_size(path)
     name = os.fspath(path).lower()
     if name.endswith(".npy"):
-        if columns is not None:
-            raise ValueError(
-                f"{os.fspath(path)} has no named columns, so columns={list(columns)!r} cannot be "
-                "chosen; leave columns out, or save the file as Parquet"
-            )
+        _refuse_columns(path, columns)
         return NpySource(path)
     for suffix, source in TABLES.items():
         if name.endswith(suffix):
@@ -44,4 +45,21 @@ def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None
     raise ValueError(
         f"{os.fspath(path)} has no suffix that tells its format; known are .npy, "
         + ", ".join(TABLES)
+        + ", and folders: of Parquet files, or .zarr"
     )
+
+
+def _open_folder(path: str | os.PathLike[str], columns: Sequence[str] | None) -> Source:
+    """A zarr array, or Parquet files that make up one table."""
+    if is_zarr(path) or os.fspath(path).rstrip("/" + os.sep).lower().endswith(".zarr"):
+        _refuse_columns(path, columns)
+        return ZarrSource(path)
+    return ParquetFolder(path, columns)
+
+
+def _refuse_columns(path: str | os.PathLike[str], columns: Sequence[str] | None) -> None:
+    if columns is not None:
+        raise ValueError(
+            f"{os.fspath(path)} has no named columns, so columns={list(columns)!r} cannot be "
+            "chosen; leave columns out, or save the file as Parquet"
+        )

@@ -58,6 +58,13 @@ class RowFormat:
         _jit.subtract_columns(np.ascontiguousarray(X), self.shift, out)
         return out
 
+    def undo(self, X: Rows) -> Rows:
+        """Rows as they came, up to rounding, from rows as kernels see them."""
+        if isinstance(X, BlockRows):
+            pairs = zip(X.parts, self.blocks, strict=True)
+            return BlockRows(X.names, tuple(f.undo(part) for part, f in pairs))
+        return X if self.shift is None else X + self.shift
+
     def apply_in_place(self, X: Rows) -> Rows:
         """`apply` tile by tile, into X itself where its type allows (X must be ours)."""
         if isinstance(X, BlockRows):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._types import IdArray
 from mercer.data.arrays import ArraySource, BlockSource, CSRSource
+from mercer.data.dasks import DaskSource, is_dask
 from mercer.data.source import Source
+from mercer.data.zarrs import ZarrSource
 
 __all__ = ["as_source"]
 
@@ -21,10 +25,29 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
     Parameters
     ----------
     X : array-like, numpy memmap, scipy sparse, pandas/polars/pyarrow frame, path to a ``.npy``,
-        ``.parquet`` or ``.csv`` file, a list (or any re-iterable) of batches, or *column blocks*:
-        a dict or tuple of the former with the same rows.
+        ``.parquet`` or ``.csv`` file, to a folder of Parquet files or a zarr array, a zarr array
+        itself, a Dask array or DataFrame, a list (or any re-iterable) of batches, or *column
+        blocks*: a dict or tuple of the former with the same rows.
     columns : names to read from a file with named columns; all of them by default.
+
+    Returns
+    -------
+    source : has `n_rows`, `n_features`, `dtype` and ``read(start, stop)``; every estimator takes it
+        in place of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import as_source
+    >>> source = as_source([np.zeros((3, 2)), np.ones((2, 2))])  # batches
+    >>> source.n_rows, source.n_features
+    (5, 2)
+    >>> source.read(2, 4)
+    array([[0., 0.],
+           [1., 1.]])
     """
+    if is_dask(X):  # before anything is asked of it: a Delayed says yes to every name
+        return DaskSource(X)
     if isinstance(X, Source):
         return X
     if isinstance(X, str | os.PathLike):
@@ -35,6 +58,8 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
         raise ValueError("columns= selects from files with named columns; select from X itself")
     if sp.issparse(X):
         return CSRSource(_checked_csr(X))
+    if _is_zarr_array(X):
+        return ZarrSource(X)
     if isinstance(X, Mapping):
         return _blocks(tuple(map(str, X)), list(X.values()))
     if isinstance(X, tuple) and X and all(_is_table(block) for block in X):
@@ -48,9 +73,15 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
 
 def _is_table(X: Any) -> bool:
     """Is this two-dimensional by itself: an array, sparse matrix, frame, path or source?"""
-    if isinstance(X, str | os.PathLike | Source):
+    if isinstance(X, str | os.PathLike | Source) or is_dask(X):
         return True
     return len(getattr(X, "shape", ())) == 2
+
+
+def _is_zarr_array(X: Any) -> bool:
+    """Asked without importing zarr: whoever has such an array has imported it."""
+    zarr = sys.modules.get("zarr")
+    return zarr is not None and isinstance(X, zarr.Array)
 
 
 def _is_batches(X: Any) -> bool:
@@ -75,7 +106,7 @@ def _blocks(names: tuple[str, ...], parts: list[Any]) -> BlockSource:
     return BlockSource(names, sources)
 
 
-def _array_source(X: Any) -> ArraySource:
+def _array_source(X: Any) -> Source:
     from sklearn.utils import check_array
 
     if isinstance(X, np.ma.MaskedArray):
@@ -84,6 +115,8 @@ def _array_source(X: Any) -> ArraySource:
             "or drop the masked rows"
         )
     names = _feature_names(X)
+    if hasattr(X, "sparse") and hasattr(X, "iloc"):  # a pandas frame of sparse columns
+        return CSRSource(_checked_csr(X.sparse.to_coo()), names)
     is_frame = names is not None or hasattr(X, "columns")
     kind = getattr(getattr(X, "dtype", None), "kind", "f")
     if kind in "mMSUV":
@@ -129,9 +162,11 @@ def _checked_csr(X: Any) -> sp.csr_array:
         raise ValueError(f"Complex data not supported; X has dtype {X.dtype}")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {X.dtype}, which is not numeric; convert it to numbers")
-    if X.format in ("csr", "csc"):
-        _check_indices(X)
+    if X.format == "dok":
+        X = X.tocoo()
+    _check_indices(X)
     csr = sp.csr_array(X)
+    _check_indices(csr)  # what other formats held
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
@@ -139,17 +174,32 @@ def _checked_csr(X: Any) -> sp.csr_array:
 
 
 def _check_indices(X: Any) -> None:
-    n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
-    pointers, indices = X.indptr, X.indices
-    sound = (
-        len(pointers) == n_major + 1
-        and pointers[0] == 0
-        and pointers[-1] <= min(len(indices), len(X.data))
-        and bool((np.diff(pointers) >= 0).all())
-        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < n_minor))
-    )
+    """Refuse positions outside the matrix: compiled code would read and write there."""
+    sound = True
+    if X.format == "coo":
+        sound = all(
+            len(places) == len(X.data) and _within(places, length)
+            for places, length in zip(X.coords, X.shape, strict=True)
+        )
+    elif X.format in ("csr", "csc", "bsr"):
+        rows, columns = X.blocksize if X.format == "bsr" else (1, 1)
+        n_major, n_minor = X.shape[0] // rows, X.shape[1] // columns
+        if X.format == "csc":
+            n_major, n_minor = n_minor, n_major
+        pointers, indices = X.indptr, X.indices
+        sound = (
+            len(pointers) == n_major + 1
+            and pointers[0] == 0
+            and pointers[-1] <= min(len(indices), len(X.data))
+            and bool((np.diff(pointers) >= 0).all())
+            and _within(indices, n_minor)
+        )
     if not sound:
         raise ValueError(
             f"X is a corrupt sparse {X.format.upper()}: its indices or indptr point outside its "
             f"shape {X.shape}; build it again"
         )
+
+
+def _within(places: IdArray, length: int) -> bool:
+    return len(places) == 0 or bool(places.min() >= 0 and places.max() < length)

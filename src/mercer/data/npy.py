@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass, field
 from io import FileIO
 from math import prod
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,8 +13,9 @@ from numpy.lib import format as npy
 
 from mercer._types import FloatArray, IdArray
 from mercer.data.arrays import working_dtype
+from mercer.data.stamp import FileStamp, file_size
 
-__all__ = ["NpySource", "check_size", "file_size"]
+__all__ = ["NpySource", "check_dtype", "check_shape"]
 
 CHUNK = 2**18  # bytes; of scattered rows, those in one chunk of the file are read in one go
 
@@ -29,10 +29,12 @@ class NpySource:
     """
 
     path: str | os.PathLike[str]
+    stamp: FileStamp = field(init=False, repr=False)
     header: Header = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", os.path.abspath(self.path))
+        object.__setattr__(self, "stamp", FileStamp.of(self.path))
         object.__setattr__(self, "header", read_header(self.path))
 
     @property
@@ -65,7 +67,7 @@ class NpySource:
             return self._rows([self._picks(file, strip, ids) for strip in self._strips()])
 
     def _opened(self) -> FileIO:
-        check_size(self.path, self.header.offset + self.header.n_bytes)
+        self.stamp.check(self.path)
         return open(self.path, "rb", buffering=0)
 
     def _strips(self) -> range:
@@ -126,8 +128,8 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     with open(path, "rb") as file:
         shape, is_fortran, dtype = _parse_header(path, file)
         offset = file.tell()
-    _check_dtype(path, dtype)
-    _check_shape(path, shape)
+    check_dtype(path, dtype)
+    check_shape(path, shape)
     _check_length(path, wanted=prod(shape) * dtype.itemsize, found=size - offset)
     return Header(shape[0], shape[1], dtype, is_fortran, offset)
 
@@ -146,31 +148,6 @@ def read_bytes(file: FileIO, offset: int, n_bytes: int) -> np.ndarray[Any, Any]:
             )
         left = left[n_read:]
     return data
-
-
-def file_size(path: str | os.PathLike[str]) -> int:
-    """The bytes in an existing, ordinary file that is not empty."""
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {file}; check the path")
-    if file.is_dir():
-        raise ValueError(f"{file} is a directory; pass the path of one file")
-    if not file.is_file():
-        raise ValueError(f"{file} is a pipe or a device; rows are read more than once: save them")
-    size = file.stat().st_size
-    if size == 0:
-        raise ValueError(f"{file} is empty (0 bytes); write it again")
-    return size
-
-
-def check_size(path: str | os.PathLike[str], n_bytes: int) -> None:
-    """Refuse a file whose size is not what it was when it was opened."""
-    size = file_size(path)
-    if size != n_bytes:
-        raise ValueError(
-            f"{os.fspath(path)} changed: it has {size} bytes and had {n_bytes} when it was "
-            "opened; open it again, and leave it alone while it is read"
-        )
 
 
 def _parse_header(
@@ -193,7 +170,7 @@ def _parse_header(
     )
 
 
-def _check_dtype(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> None:
+def check_dtype(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "biuf":
         raise ValueError(
             f"{os.fspath(path)} holds values of type {dtype}; real numbers are wanted: "
@@ -201,7 +178,7 @@ def _check_dtype(path: str | os.PathLike[str], dtype: np.dtype[Any]) -> None:
         )
 
 
-def _check_shape(path: str | os.PathLike[str], shape: tuple[int, ...]) -> None:
+def check_shape(path: str | os.PathLike[str], shape: tuple[int, ...]) -> None:
     if len(shape) != 2:
         advice = {
             1: "reshape(-1, 1) makes one column, reshape(1, -1) one row",

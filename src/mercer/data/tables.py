@@ -15,10 +15,10 @@ from mercer._extras import require
 from mercer._types import FloatArray
 from mercer.data.arrays import working_dtype
 from mercer.data.batches import ForwardSource, Layout
-from mercer.data.npy import check_size, file_size
 from mercer.data.source import TILE
+from mercer.data.stamp import FileStamp, arrow_path
 
-__all__ = ["CsvSource", "ParquetSource"]
+__all__ = ["CsvSource", "ParquetSource", "count_rows"]
 
 BUFFER = 2**16  # bytes read ahead in each column of a Parquet file
 BLOCK = 2**20  # bytes of CSV parsed at a time; no line may be longer
@@ -65,7 +65,7 @@ class TableSource(ForwardSource):
 
     path: str | os.PathLike[str]
     columns: Sequence[str] | None = None
-    n_bytes: int = field(init=False, repr=False)
+    stamp: FileStamp = field(init=False, repr=False)
     chosen: tuple[Column, ...] = field(init=False, repr=False)
 
     def changed(self, found: str) -> str:
@@ -75,9 +75,9 @@ class TableSource(ForwardSource):
         )
 
     def _open(self) -> None:
-        """Settle path, size and selection, before anything is read."""
+        """Settle path, stamp and selection, before anything is read."""
         path = os.path.abspath(self.path)
-        self._learn(path=path, n_bytes=file_size(path), columns=_selection(self.columns))
+        self._learn(path=path, stamp=FileStamp.of(path), columns=_selection(self.columns))
 
     def _choose(self, columns: Sequence[Column], dtype: np.dtype[Any]) -> None:
         """Settle the columns, and with them the features."""
@@ -139,7 +139,7 @@ class ParquetSource(TableSource):
     def __post_init__(self) -> None:
         self._open()
         parquet = require("pyarrow.parquet", "io", "reading Parquet")
-        with _in_words(self.path, "Parquet"), parquet.ParquetFile(self.path) as file:
+        with _in_words(self.path, "Parquet"), parquet.ParquetFile(arrow_path(self.path)) as file:
             metadata, schema = file.metadata, file.schema_arrow
             names = _choice(self.path, schema.names, self.columns)
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -165,7 +165,7 @@ class ParquetSource(TableSource):
 
     def _batches(self, names: list[str], start: int) -> Iterator[Any]:
         """Record batches from the row group on that begins at row `start`."""
-        check_size(self.path, self.n_bytes)
+        self.stamp.check(self.path)
         parquet = require("pyarrow.parquet", "io", "reading Parquet")
         options = {
             "buffer_size": BUFFER,
@@ -175,7 +175,7 @@ class ParquetSource(TableSource):
         first = int(np.searchsorted(self.restarts, start, side="right")) - 1
         with (
             _in_words(self.path, "Parquet"),
-            parquet.ParquetFile(self.path, metadata=self.metadata, **options) as file,
+            parquet.ParquetFile(arrow_path(self.path), metadata=self.metadata, **options) as file,
         ):
             for group in range(first, self.metadata.num_row_groups):
                 yield from file.iter_batches(TILE, [group], names, use_threads=False)
@@ -225,7 +225,7 @@ class CsvSource(TableSource):
         return names
 
     def _batches(self) -> Iterator[Any]:
-        check_size(self.path, self.n_bytes)
+        self.stamp.check(self.path)
         names = [column.name for column in self.chosen]
         with _in_words(self.path, "CSV", self.names), self._reader(names) as reader:
             yield from reader
@@ -236,7 +236,7 @@ class CsvSource(TableSource):
         float64 = require("pyarrow", "io", "reading CSV").float64()
         is_tab = os.fspath(self.path).lower().removesuffix(".gz").endswith(".tsv")
         return csv.open_csv(
-            self.path,
+            arrow_path(self.path),
             csv.ReadOptions(
                 use_threads=False,
                 block_size=BLOCK,
@@ -245,6 +245,13 @@ class CsvSource(TableSource):
             csv.ParseOptions(delimiter="\t" if is_tab else ","),
             csv.ConvertOptions(include_columns=names, column_types=dict.fromkeys(names, float64)),
         )
+
+
+def count_rows(path: str | os.PathLike[str]) -> int:
+    """The rows of a Parquet file, as its end tells."""
+    parquet = require("pyarrow.parquet", "io", "reading Parquet")
+    with _in_words(path, "Parquet"):
+        return int(parquet.read_metadata(arrow_path(path)).num_rows)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -19,17 +19,35 @@ from mercer.data.rows import Rows
 from mercer.data.source import TILE, Source
 from mercer.report import Recorder, Report
 
+if TYPE_CHECKING:
+    from mercer.cluster.plan import Work
+    from mercer.report.plan import Plan
+
 __all__ = ["FactorTransformer"]
 
 
 class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer whose fitted state is a factor and what to do with its rows."""
 
+    def plan(self, X: Any) -> Plan:
+        """What `fit` on these rows will take: passes, bytes, memory, minutes.
+
+        A few of the rows are fitted to see how long it takes here. What cannot fit into
+        `max_memory` is a BudgetError that says what would.
+        """
+        from mercer.cluster.plan import plan_fit
+
+        return plan_fit(self, X)
+
     def save(self, path: Any) -> None:
         """Write the model to one file; `mercer.load` reads it."""
         from mercer.io.model import save
 
         save(self, path)
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        """Which passes a fit makes, for `plan`."""
+        raise NotImplementedError
 
     def _checked(self, X: Any) -> Source:
         """X as a source with the columns of the fit."""
@@ -79,9 +97,10 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         record: Recorder,
         *,
         stacklevel: int = 4,
+        learnt: dict[str, Any] | None = None,
         **told: Any,
     ) -> None:
-        """Fitted state that all have, at once and last; `told`: what only this one reports."""
+        """Fitted state, at once and last; `learnt`, `told`: what only this one has and reports."""
         source = problem.source
         common: dict[str, Any] = {
             "estimator": type(self).__name__,
@@ -98,16 +117,21 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             "stages": tuple(record.stages),
             "notes": tuple(record.notes),
             "warnings": tuple(record.warnings),
+            "data": problem.data,
         }
         report = Report(**common | told)
         record.raise_warnings(stacklevel=stacklevel)
-        self.__dict__.pop("feature_names_in_", None)
+        fitted: dict[str, Any] = {
+            "n_features_in_": source.n_features,
+            "kernel_": factor.kernel,
+            "factor_": factor.forget_training(),
+            "report_": report,
+            **(learnt or {}),
+        }
         if source.feature_names is not None:
-            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
-        self.n_features_in_ = source.n_features
-        self.kernel_ = factor.kernel
-        self.factor_ = factor.forget_training()
-        self.report_ = report
+            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = kept | fitted  # one step: no interrupt comes between
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

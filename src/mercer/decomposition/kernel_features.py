@@ -14,6 +14,7 @@ from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
+from mercer.cluster.plan import Work
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.data.rows import Rows, pad, part
 from mercer.data.source import Source
@@ -145,6 +146,12 @@ class KernelFeatures(FactorTransformer):
                 factor = densified(factor, problem.sample, rng=rng)
         self._install(problem, approximation, factor, record, n_iter=0)
         return problem, factor.training_rows
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        enough = approximation.enough_rows()
+        most = sample_rows if enough is None else min(max(enough, LEAST_DRAW), sample_rows)
+        return Work(approximation, most)
 
     def _rows(self, source: Source) -> FloatArray:
         return self._transformed(source, partial(_row_function, self.factor_), source.dtype)

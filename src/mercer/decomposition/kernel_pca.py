@@ -17,9 +17,10 @@ from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
 from mercer.cluster.assignment import row_products
+from mercer.cluster.plan import Work
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.data.rows import BlockRows, Rows, cast, part
-from mercer.data.source import spans
+from mercer.data.source import Source, spans
 from mercer.decomposition.base import FactorTransformer
 from mercer.decomposition.preimage import PreImage, fit_preimage
 from mercer.embeddings.binned import densified
@@ -54,7 +55,8 @@ class KernelPCA(FactorTransformer):
     rank : pivots, features or representatives of a named approximation.
     eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme", for the small problem.
     fit_inverse_transform : learn `inverse_transform` too (dense rows): ridge regression of rows on
-        an RBF kernel of their scores, at a bandwidth of its own; `alpha` is the ridge.
+        an RBF kernel of their scores, at a bandwidth of its own.
+    alpha : the ridge of that regression.
     max_memory, n_jobs, verbose, random_state : as in `KernelFeatures`.
 
     Attributes
@@ -190,6 +192,10 @@ class KernelPCA(FactorTransformer):
             rows: FloatArray = self.preimage_.rows(Z)
         return rows
 
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        return Work(approximation, sample_rows)
+
     def _preimage(
         self, factor: Any, found: PrincipalMap, problem: Problem, *, rng: np.random.Generator
     ) -> PreImage:
@@ -233,12 +239,14 @@ class KernelPCA(FactorTransformer):
             eigenvalues=tuple(map(float, found.values)),
             residuals=tuple(map(float, found.residuals)),
             solver=found.solver,
+            learnt={
+                "components_": np.ascontiguousarray(found.vectors),
+                "offset_": found.offset,
+                "eigenvalues_": found.values * (whole / float(weights.sum())),
+                "explained_variance_ratio_": np.minimum(shares, 1.0),
+                "preimage_": preimage,
+            },
         )
-        self.components_ = np.ascontiguousarray(found.vectors)
-        self.offset_ = found.offset
-        self.eigenvalues_ = found.values * (whole / float(weights.sum()))
-        self.explained_variance_ratio_ = np.minimum(shares, 1.0)
-        self.preimage_ = preimage
 
     @property
     def _n_features_out(self) -> int:

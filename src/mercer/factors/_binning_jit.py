@@ -116,14 +116,15 @@ def fill_slots(keys, first, slots):  # slots: INOUT, all -1
 
 
 @jit
-def bins_of_grid(XT, low, high, dims, scales, biases, ids, keys):  # ids, keys: OUT (n,)
-    """The bin of each row in one grid, numbered by first appearance; returns how many there are."""
-    n = ids.shape[0]
+def bins_of_grid(XT, first, last, low, high, dims, scales, biases, count, slots, ids, keys):
+    """The bins of the rows first to last in one grid, numbered by first appearance.
+
+    ids, keys: INOUT (n,); `count` bins were numbered before, in `slots`. Returns both as they are
+    after these rows.
+    """
     cells, codes = np.empty(CHUNK), np.empty(CHUNK, np.uint64)
-    slots = np.full(1024, -1, np.int32)
-    count = 0
-    for start in range(0, n, CHUNK):
-        stop = min(n, start + CHUNK)
+    for start in range(first, last, CHUNK):
+        stop = min(last, start + CHUNK)
         dense_codes(XT, start, stop, low, high, dims, scales, biases, cells, codes)
         done = start
         while done < stop:
@@ -134,13 +135,12 @@ def bins_of_grid(XT, low, high, dims, scales, biases, ids, keys):  # ids, keys: 
             if done < stop:
                 slots = np.full(4 * slots.shape[0], -1, np.int32)
                 fill_slots(keys[:count], 0, slots)
-    return count
+    return count, slots
 
 
 @jit
-def bins_of_codes(codes, ids, keys):  # ids, keys: OUT (n,)
-    """The same from codes that are at hand."""
-    slots = np.full(1024, -1, np.int32)
+def bins_of_codes(codes, slots, ids, keys):  # ids, keys: OUT (n,)
+    """The same for all rows, from codes that are at hand; returns how many bins there are."""
     count, done = 0, 0
     while done < codes.shape[0]:
         more, count = number_codes(codes[done:], count, slots, keys, ids[done:])
@@ -152,10 +152,11 @@ def bins_of_codes(codes, ids, keys):  # ids, keys: OUT (n,)
 
 
 @jit
-def keep_shared(ids, heavy, sizes):  # ids: INOUT; sizes: INOUT zeros (number of bins,)
+def keep_shared(ids, heavy, sizes, alone):  # ids, sizes, alone: INOUT
     """Number anew the bins of two or more rows, or of a heavy one; all others share the last.
 
-    On return sizes is 0 for bins that are not kept.
+    sizes: zeros (number of bins,), on return 0 for bins that are not kept; alone += 1 for their
+    rows.
     """
     for i in range(ids.shape[0]):
         sizes[ids[i]] += 1
@@ -174,6 +175,7 @@ def keep_shared(ids, heavy, sizes):  # ids: INOUT; sizes: INOUT zeros (number of
             numbers[b] = count
     for i in range(ids.shape[0]):
         ids[i] = numbers[ids[i]]
+        alone[i] += ids[i] == count
 
 
 @jit

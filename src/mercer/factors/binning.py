@@ -34,6 +34,8 @@ _jit = LazyModule("mercer.factors._binning_jit")
 HEAVY = 0.01  # rows with this share of the weight keep bins of their own
 REFERENCES = 256  # rows that others without a known bin are compared with
 MOST_BINS = 2**31 - 1
+LEAST_SLOTS = 1024  # of a hash table; it grows
+GROUP, BLOCK = 16, 2**16  # grids that number a block of rows while it is in the cache
 
 
 class RandomBinning(BaseEstimator):
@@ -315,23 +317,40 @@ def _number_bins(
     columns = None if sp.issparse(rows) else np.ascontiguousarray(rows.T)
     heavy = np.flatnonzero(is_heavy)
 
-    def number(g: int) -> NDArray[np.uint64]:
-        keys, mine = np.empty(n, np.uint64), ids[g]
+    def numbered(group: range) -> list[NDArray[np.uint64]]:
+        """Codes of all bins of some grids, by number."""
+        keys = [np.empty(n, np.uint64) for _ in group]
+        slots = [np.full(LEAST_SLOTS, -1, np.int32) for _ in group]
+        counts = [0] * len(group)
         if columns is None:
-            count = _jit.bins_of_codes(_Codes(rows, grids).of_grid(g), mine, keys)
-        else:
-            count = _jit.bins_of_grid(columns, *grids.grid(g), mine, keys)
-        sizes = np.zeros(count, np.int64)
-        _jit.keep_shared(mine, heavy, sizes)
-        return keys[:count][sizes > 0]
+            codes = _Codes(rows, grids)
+            for j, g in enumerate(group):
+                counts[j] = _jit.bins_of_codes(codes.of_grid(g), slots[j], ids[g], keys[j])
+            return [keys[j][: counts[j]] for j in range(len(group))]
+        for span in spans(n, BLOCK):  # read from memory once for the whole group
+            for j, g in enumerate(group):
+                counts[j], slots[j] = _jit.bins_of_grid(
+                    columns, *span, *grids.grid(g), counts[j], slots[j], ids[g], keys[j]
+                )
+        return [keys[j][: counts[j]] for j in range(len(group))]
 
-    keys = list(in_order(number, range(len(grids)), threads))
+    def shared(group: range) -> tuple[list[NDArray[np.uint64]], NDArray[np.int32]]:
+        """Of bins that are kept only, ids numbered anew; and in how many a row is alone."""
+        kept, alone = [], np.zeros(n, np.int32)
+        for g, codes in zip(group, numbered(group), strict=True):
+            sizes = np.zeros(len(codes), np.int64)
+            _jit.keep_shared(ids[g], heavy, sizes, alone)
+            kept.append(codes[sizes > 0])
+        return kept, alone
+
+    groups = [range(g, min(g + GROUP, len(grids))) for g in range(0, len(grids), GROUP)]
+    keys, n_alone = [], np.zeros(n, np.int64)
+    for of_group, alone in in_order(shared, groups, threads):
+        keys += of_group
+        n_alone += alone
     widths = [len(part) for part in keys]
     if sum(widths) > MOST_BINS:
         raise ValueError(f"the grids have {sum(widths):,} bins, too many; lower rank or gamma")
-    n_alone = np.zeros(n, np.int64)
-    for g, width in enumerate(widths):
-        n_alone += ids[g] == width
     starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     return KnownBins.of(np.concatenate(keys), starts), TrainingBins(ids, n_alone)
 

@@ -20,8 +20,19 @@ __all__ = ["Exact"]
 class Exact(BaseEstimator):
     """K = F Fᵀ without approximation: O(n³) time, O(n²) memory.
 
+    Parameters
+    ----------
     method : "eigen" takes F = U Λ^½ from K = U Λ Uᵀ (paper 001, eq. 2), leaving out eigenvalues of
         rounding size; "cholesky" takes the complete pivoted Cholesky factor (its "Kernel+Chol").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import RBF, Exact
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> F = Exact().fit(RBF(0.5), X, rng=np.random.default_rng(0)).rows(X)
+    >>> bool(np.abs(F @ F.T - RBF(0.5)(X)).max() < 1e-7)
+    True
     """
 
     def __init__(self, method: Literal["eigen", "cholesky"] = "eigen") -> None:

@@ -50,6 +50,17 @@ class Neighbors(BaseEstimator):
     ----------
     n_neighbors : ties per row, itself among them.
     weights : "gaussian" with a bandwidth of the mean distance, or "rank" for 1, 1/2, 1/3 …
+
+    Examples
+    --------
+    >>> from mercer import Neighbors, SpectralClustering
+    >>> from mercer.datasets import moons
+    >>> from mercer.metrics import adjusted_rand
+    >>> X, y = moons(400, random_state=0)
+    >>> graph = Neighbors(n_neighbors=12)
+    >>> model = SpectralClustering(2, approximation=graph, random_state=0).fit(X)
+    >>> adjusted_rand(y, model.labels_)
+    1.0
     """
 
     def __init__(

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from mercer._lazy import LazyModule
+from mercer._tally import kernel_values
 from mercer._threads import in_order, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer.data.format import RowFormat
@@ -341,6 +342,7 @@ def _nearest_all(
 
 def _edge_weights(dist: FloatArray, gamma: float, weighting: str) -> FloatArray:
     weights = np.empty_like(dist)
+    kernel_values.add(weights.size)
     if weighting == "rank":
         weights[:] = 1.0 / np.arange(1, dist.shape[1] + 1)
     else:

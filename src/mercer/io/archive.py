@@ -42,6 +42,7 @@ FOREIGN = "pass a file that Mercer saved"
 CHUNK = 2**20  # bytes hashed and copied at a time
 ZIP64_BYTES = 2**30  # members beyond this get the long form of a zip entry
 NAME = re.compile(r"[\w.\-]{1,200}", re.ASCII)
+SEAL = "sha256"  # what the manifest says of itself when the zip's comment holds its SHA-256
 ZIP_TROUBLE = (
     zipfile.BadZipFile,
     NotImplementedError,  # a compression or zip version that does not exist
@@ -86,7 +87,7 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, Json], array
     """Write the arrays, then the manifest with what each of them is, then give it its name."""
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         entries = {name: _write_member(archive, name, array) for name, array in arrays.items()}
-        document = {**manifest, "arrays": entries}
+        document = {**manifest, "seal": SEAL, "arrays": entries}
         text = json.dumps(document, indent=1, default=np.generic.item).encode()
         if len(text) > MANIFEST_BYTES:
             raise ValueError(
@@ -94,6 +95,7 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, Json], array
                 f"model file holds {human_bytes(MANIFEST_BYTES)} of them; use shorter names"
             )
         archive.writestr(zipfile.ZipInfo(MANIFEST), text)
+        archive.comment = _sealed(text)
 
 
 @contextmanager
@@ -131,12 +133,14 @@ def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
         f"its manifest has {human_bytes(info.file_size)}, at most {human_bytes(MANIFEST_BYTES)} "
         "are read",
     )
+    text = archive.read(info)
     try:
-        manifest = json.loads(archive.read(info))
+        manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise damaged(f"its manifest is no JSON ({reason(error)})") from error
     demand(isinstance(manifest, dict), "its manifest is no JSON object")
     tree: dict[str, Json] = manifest
+    _check_seal(tree.get("seal"), archive.comment, text)
     return tree
 
 
@@ -215,6 +219,23 @@ def _check_members(
     total = sum(info.file_size for info in archive.infolist())
     demand(total <= _file_bytes(archive), "its members share bytes, which no model file does")
     budget.demand(total, what="loading this model", advice="raise max_memory")
+
+
+def _check_seal(seal: Json, comment: bytes, text: bytes) -> None:
+    """The zip's comment tells the manifest's SHA-256; files of old have neither seal nor comment.
+
+    The zip's own checksum has 32 bits: enough for a bad cable, not for a million copies.
+    """
+    if seal is None and not comment:
+        return
+    demand(
+        seal == SEAL and comment == _sealed(text),
+        "its manifest is not what was saved (its SHA-256 differs)",
+    )
+
+
+def _sealed(text: bytes) -> bytes:
+    return f"{SEAL} {hashlib.sha256(text).hexdigest()}".encode()
 
 
 def _check_stored(info: zipfile.ZipInfo) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,14 +16,15 @@ from numpy.typing import NDArray
 
 from mercer._extras import require
 from mercer._types import IdArray
-from mercer.data.npy import file_size
-from mercer.io.atomic import check_writable, replacing
+from mercer.data.stamp import arrow_path, file_size
+from mercer.io.atomic import check_replaceable, check_writable, replacing, replacing_folder
 from mercer.io.npy import read_header
 
-__all__ = ["FORMATS", "read_labels", "write_labels"]
+__all__ = ["FORMATS", "check_output", "read_labels", "write_labels"]
 
 COLUMN = "label"
-GROUP_ROWS = 2**20  # per row group of a Parquet file
+GROUP_ROWS = 2**20  # per row group of a Parquet file, per chunk of zarr
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Int64Array: TypeAlias = NDArray[np.int64]
 Tiles: TypeAlias = Iterator[Int64Array]
@@ -30,15 +33,15 @@ Tiles: TypeAlias = Iterator[Int64Array]
 def write_labels(
     path: str | os.PathLike[str], tiles: Iterable[tuple[int, Any]], n_rows: int
 ) -> Path:
-    """Write labels to a ``.npy``, ``.parquet`` or ``.csv`` file as they come.
+    """Write labels to a ``.npy``, ``.parquet`` or ``.csv`` file or a ``.zarr`` folder as they come.
 
     The file appears when all labels are in it; until then, and if anything fails, an older file
-    under this name stays. One tile (for Parquet, a million rows) is in memory at a time.
+    under this name stays. One tile (Parquet and zarr: a million rows) is in memory at a time.
 
     Parameters
     ----------
-    path : the suffix says the format: ``.npy`` an int64 array of shape (n_rows,), ``.parquet`` and
-        ``.csv`` a table with the one column "label".
+    path : the suffix says the format: ``.npy`` and ``.zarr`` an int64 array of shape (n_rows,),
+        ``.parquet`` and ``.csv`` a table with the one column "label".
     tiles : (first row, labels of the rows from there), in the order of the rows.
     n_rows : how many labels there will be in all.
 
@@ -50,19 +53,27 @@ def write_labels(
     >>> read_labels(write_labels(path, tiles, n_rows=3))
     array([2, 0, 1])
     """
+    check_output(path)
     label_format = _format_of(path)
-    label_format.check()
-    check_writable(path)
-    with replacing(path) as temporary:
+    replaced = replacing_folder if label_format.is_folder else replacing
+    with _space_left(path), replaced(path) as temporary:
         label_format.write(temporary, _in_order(tiles, n_rows), n_rows)
     return Path(path)
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Refuse, early, a path that labels could not be written to."""
+    is_folder = Path(path).suffix.lower() == ".zarr"
+    (check_replaceable if is_folder else check_writable)(path)
+    _format_of(path).check()
 
 
 def read_labels(path: str | os.PathLike[str]) -> IdArray:
     """The labels that `write_labels` wrote: (n_rows,) integers."""
     label_format = _format_of(path)
     label_format.check()
-    file_size(path)
+    if not (label_format.is_folder and Path(path).is_dir()):
+        file_size(path)
     try:
         labels = label_format.read(Path(path))
     except (ValueError, OverflowError, OSError) as error:
@@ -115,7 +126,7 @@ def _read_npy(path: Path) -> Int64Array:
 def _write_parquet(path: Path, tiles: Tiles, n_rows: int) -> None:
     pa, pq = require("pyarrow", *WHY_ARROW), require("pyarrow.parquet", *WHY_ARROW)
     schema = pa.schema([pa.field(COLUMN, pa.int64(), nullable=False)])
-    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+    with pq.ParquetWriter(arrow_path(path), schema, write_page_checksum=True) as writer:
         for labels in _joined(tiles, GROUP_ROWS):
             writer.write_table(pa.table([pa.array(labels)], schema=schema))
 
@@ -134,7 +145,7 @@ def _joined(tiles: Tiles, n_rows: int) -> Tiles:
 
 def _read_parquet(path: Path) -> Int64Array:
     pq = require("pyarrow.parquet", *WHY_ARROW)
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(arrow_path(path), page_checksum_verification=True) as file:
         if file.schema_arrow.names != [COLUMN]:
             raise ValueError(f"its columns are {file.schema_arrow.names}, not [{COLUMN!r}]")
         labels: NDArray[Any] = file.read().column(COLUMN).to_numpy()
@@ -158,6 +169,36 @@ def _read_csv(path: Path) -> Int64Array:
         return np.fromiter(map(int, file), np.int64)
 
 
+def _write_zarr(path: Path, tiles: Tiles, n_rows: int) -> None:
+    zarr = require("zarr", *WHY_ZARR)
+    array = zarr.create_array(
+        path,
+        shape=(n_rows,),
+        chunks=(min(GROUP_ROWS, max(n_rows, 1)),),
+        dtype="<i8",
+        config={"write_empty_chunks": True},  # a missing chunk is damage, not zeros
+    )
+    row = 0
+    for labels in _joined(tiles, GROUP_ROWS):
+        array[row : row + len(labels)] = labels
+        row += len(labels)
+
+
+def _read_zarr(path: Path) -> Int64Array:
+    zarr = require("zarr", *WHY_ZARR)
+    array = zarr.open_array(path, mode="r")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"it is an array of shape {array.shape} and dtype {array.dtype}")
+    if array.nchunks_initialized < array.nchunks:
+        raise ValueError(f"{array.nchunks - array.nchunks_initialized} of its chunks are missing")
+    labels: NDArray[Any] = array[:]
+    return labels.astype(np.int64, copy=False)
+
+
+def _zarr_needed() -> None:
+    require("zarr", *WHY_ZARR)
+
+
 def _nothing_needed() -> None:
     """This format needs no optional package."""
 
@@ -167,6 +208,22 @@ def _arrow_needed() -> None:
 
 
 WHY_ARROW = ("io", "a .parquet file of labels")
+WHY_ZARR = ("io", "a .zarr folder of labels")
+
+
+@contextmanager
+def _space_left(path: str | os.PathLike[str]) -> Iterator[None]:
+    """A full disk, in words."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        raise OSError(
+            error.errno,
+            f"{path}: there is no room on the disk for the labels ({error.strerror}); nothing was "
+            "written under this name: free some space, or choose another folder",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +233,14 @@ class LabelFormat:
     write: Callable[[Path, Tiles, int], None]
     read: Callable[[Path], Int64Array]
     check: Callable[[], None] = _nothing_needed  # raises where a package is missing
+    is_folder: bool = False
 
 
 FORMATS = {
     ".npy": LabelFormat(_write_npy, _read_npy),
     ".parquet": LabelFormat(_write_parquet, _read_parquet, _arrow_needed),
     ".csv": LabelFormat(_write_csv, _read_csv),
+    ".zarr": LabelFormat(_write_zarr, _read_zarr, _zarr_needed, is_folder=True),
 }
 
 

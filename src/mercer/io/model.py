@@ -10,6 +10,9 @@ of classes and never unpickles. The manifest::
     fitted              the learnt attributes; arrays by the name of their member
     report              what `report_` tells
     arrays              for each array: sha256, shape, dtype
+    seal                "sha256": the zip's comment is the SHA-256 of the manifest
+
+docs/model-format.md is the specification.
 """
 
 from __future__ import annotations
@@ -120,6 +123,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     function as their kernel cannot be saved: a file holds no code. Of `random_state` only None and
     numbers are kept, of fitted attributes not `labels_`.
 
+    Parameters
+    ----------
+    estimator : a fitted estimator of Mercer.
+    path : path of the file; what is there is replaced.
+
     Examples
     --------
     >>> import tempfile
@@ -160,6 +168,17 @@ def load(path: str | os.PathLike[str], *, max_memory: int | float | str | None =
     path : path of the file.
     max_memory : bytes or words like "500MB" that the arrays may take (else `BudgetError`); None is
         what is free.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mercer import SpectralClustering, load
+    >>> from mercer.datasets import rings
+    >>> X, y = rings(1000, random_state=0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "rings.mercer")
+    >>> SpectralClustering(n_clusters=3, random_state=0).fit(X).save(path)
+    >>> load(path).predict(X).shape
+    (1000,)
     """
     budget = Budget(free_memory()) if max_memory is None else Budget.of(max_memory)
     with opened(path) as archive:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from mercer._tally import kernel_values
 from mercer._types import FloatArray
 from mercer.data.rows import BlockRows, Rows
 
@@ -21,7 +22,7 @@ class Kernel(BaseEstimator):
     """How alike two rows are: k(x, y) = ⟨φ(x), φ(y)⟩.
 
     Kernels add, multiply and scale: ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``.
-    Subclasses give `against` and `diagonal`; the base does the rest.
+    Subclasses give `_against` and `diagonal`; the base does the rest, and counts the values.
     """
 
     stationary = False  # depends on x - y only, so that rows may be centred first
@@ -30,6 +31,17 @@ class Kernel(BaseEstimator):
 
     def against(self, Y: Rows) -> RowsAgainst:
         """A function of X that returns the matrix k(X, Y), with what depends on Y done once."""
+        matrix = self._against(Y)
+
+        def counted(X: Rows) -> FloatArray:
+            K = matrix(X)
+            kernel_values.add(K.size)
+            return K
+
+        return counted
+
+    def _against(self, Y: Rows) -> RowsAgainst:
+        """What `against` returns, before it counts."""
         raise NotImplementedError
 
     def diagonal(self, X: Rows) -> FloatArray:

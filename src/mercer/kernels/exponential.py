@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from sklearn.base import clone
 
@@ -29,7 +31,7 @@ class Exponential(Kernel):
         self.gamma = gamma
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         sums, scale = CoordinateSums(self.select(Y), self.term), -self._number() * self.factor
         return lambda X: sums.exp(self.select(X), scale)
 
@@ -67,7 +69,7 @@ class Exponential(Kernel):
                 f"gamma={self.gamma!r} is chosen from data; fit an estimator with this kernel "
                 "or give gamma as a number"
             )
-        if not np.isfinite(self.gamma) or self.gamma <= 0:
+        if not isinstance(self.gamma, Real) or not np.isfinite(self.gamma) or self.gamma <= 0:
             raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto'")
         return float(self.gamma)
 
@@ -76,6 +78,24 @@ class RBF(Exponential):
     """The Gaussian kernel exp(-γ‖x - y‖²).
 
     Paper 001's σ is this γ; 004's γ is its inverse; 002's σ is 1/√(2γ).
+
+    Parameters
+    ----------
+    gamma : γ, a positive number; or the rule that finds it when an estimator is fitted: "auto"
+        (by near neighbours), "median" or "scale" (see `mercer.kernels.bandwidth`).
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import RBF
+    >>> RBF(0.5)([[0.0, 0.0], [1.0, 1.0]]).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    >>> mixed = 0.5 * RBF(1.0, columns=slice(0, 1)) + 0.5 * RBF(2.0, columns=slice(1, 2))
+    >>> mixed([[0.0, 0.0], [1.0, 0.0]]).round(4)
+    array([[1.    , 0.6839],
+           [0.6839, 1.    ]])
     """
 
     term = "squared"
@@ -83,7 +103,21 @@ class RBF(Exponential):
 
 
 class Laplacian(Exponential):
-    """exp(-γ‖x - y‖₁): heavier tails than RBF, and the kernel of random binning."""
+    """exp(-γ‖x - y‖₁): heavier tails than RBF, and the kernel of random binning.
+
+    Parameters
+    ----------
+    gamma : γ, a positive number; or the rule that finds it when an estimator is fitted: "auto"
+        (by near neighbours), "median" or "scale" (see `mercer.kernels.bandwidth`).
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import Laplacian
+    >>> Laplacian(0.5)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
 
     term = "absolute"
     stationary = True
@@ -91,7 +125,23 @@ class Laplacian(Exponential):
 
 
 class Chi2(Exponential):
-    """exp(-γ·½Σ(x - y)²/(x + y)) for histograms; terms with x + y = 0 are 0."""
+    """exp(-γ·½Σ(x - y)²/(x + y)) for histograms; terms with x + y = 0 are 0.
+
+    Values must not be negative. Paper 004's σ is 1/γ.
+
+    Parameters
+    ----------
+    gamma : γ, a positive number; or the rule that finds it when an estimator is fitted: "auto"
+        (by near neighbours), "median" or "scale" (see `mercer.kernels.bandwidth`).
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import Chi2
+    >>> Chi2(1.0)([[3.0, 1.0, 0.0]], [[1.0, 3.0, 0.0]]).round(4)
+    array([[0.3679]])
+    """
 
     term = "chi2"
     nonnegative = True

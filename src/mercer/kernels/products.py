@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,25 @@ __all__ = ["Cosine", "HistogramIntersection", "Polynomial"]
 
 
 class Cosine(Kernel):
-    """x·y / (‖x‖‖y‖), for text and directions; a row of zeros is like nothing, itself included."""
+    """x·y / (‖x‖‖y‖), for text and directions; a row of zeros is like nothing, itself included.
+
+    Parameters
+    ----------
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import Cosine
+    >>> Cosine()([[2.0, 0.0], [0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.7071],
+           [0.    ]])
+    """
 
     def __init__(self, *, columns: Columns = None) -> None:
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         selected = self.select(Y)
         products, y_scale = CoordinateSums(selected, "product"), _inverse_norms(selected)
 
@@ -41,7 +54,22 @@ class Cosine(Kernel):
 
 
 class Polynomial(Kernel):
-    """(γ x·y + coef0)^degree. ``gamma="auto"`` is one over the mean squared length of a row."""
+    """(γ x·y + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : a whole number from 1 up.
+    gamma : γ, a positive number; "auto" is one over the mean squared length of a row.
+    coef0 : a number ≥ 0; larger ones favour the lower powers.
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import Polynomial
+    >>> Polynomial(2, gamma=1.0)([[1.0, 2.0]], [[1.0, 1.0]])
+    array([[16.]])
+    """
 
     def __init__(
         self,
@@ -56,7 +84,7 @@ class Polynomial(Kernel):
         self.coef0 = coef0
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         products = CoordinateSums(self.select(Y), "product")
         return lambda X: self._power(products(self.select(X)))
 
@@ -80,7 +108,9 @@ class Polynomial(Kernel):
 
     def check_parameters(self) -> None:
         gamma: Any = self.gamma
-        if gamma != "auto" and (isinstance(gamma, str) or not np.isfinite(gamma) or gamma <= 0):
+        is_auto = isinstance(gamma, str) and gamma == "auto"
+        is_number = isinstance(gamma, Real) and bool(np.isfinite(float(gamma)))
+        if not is_auto and not (is_number and gamma > 0):
             raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto'")
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree={self.degree!r} must be a whole number of 1 or more")
@@ -99,14 +129,26 @@ class Polynomial(Kernel):
 
 
 class HistogramIntersection(Kernel):
-    """Σ_j min(x_j, y_j): how much two histograms share."""
+    """Σ_j min(x_j, y_j): how much two histograms share. Values must not be negative.
+
+    Parameters
+    ----------
+    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
+        of a column block.
+
+    Examples
+    --------
+    >>> from mercer import HistogramIntersection
+    >>> HistogramIntersection()([[3.0, 1.0]], [[1.0, 2.0]])
+    array([[2.]])
+    """
 
     nonnegative = True
 
     def __init__(self, *, columns: Columns = None) -> None:
         self.columns = columns
 
-    def against(self, Y: Rows) -> RowsAgainst:
+    def _against(self, Y: Rows) -> RowsAgainst:
         overlaps = CoordinateSums(self.select(Y), "minimum")
         return lambda X: overlaps(self.select(X))
 

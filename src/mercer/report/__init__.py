@@ -2,6 +2,59 @@
 
 from __future__ import annotations
 
-from mercer.report.report import Recorder, Report, Stage
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Recorder", "Report", "Stage"]
+from mercer.report.plan import Plan, PlannedPass
+from mercer.report.quality import Quality
+from mercer.report.report import Recorder, Report, Stage
+from mercer.report.summary import Column, DataSummary
+from mercer.report.trust import Evidence, Trust
+
+if TYPE_CHECKING:
+    from mercer.report.pages import page, report_page, write_page
+    from mercer.report.plot import (
+        EmbeddingDisplay,
+        SegmentationDisplay,
+        SpectrumDisplay,
+        TuningDisplay,
+    )
+    from mercer.report.view import View, gather
+
+__all__ = [
+    "Column",
+    "DataSummary",
+    "EmbeddingDisplay",
+    "Evidence",
+    "Plan",
+    "PlannedPass",
+    "Quality",
+    "Recorder",
+    "Report",
+    "SegmentationDisplay",
+    "SpectrumDisplay",
+    "Stage",
+    "Trust",
+    "TuningDisplay",
+    "View",
+    "gather",
+    "page",
+    "report_page",
+    "write_page",
+]
+
+_HOMES = {  # loaded on first use: estimators need only the report
+    "mercer.report.pages": ("page", "report_page", "write_page"),
+    "mercer.report.plot": (
+        *("EmbeddingDisplay", "SegmentationDisplay", "SpectrumDisplay", "TuningDisplay"),
+    ),
+    "mercer.report.view": ("View", "gather"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        from importlib import import_module
+
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module 'mercer.report' has no attribute {name!r}")

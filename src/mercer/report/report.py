@@ -13,7 +13,11 @@ from typing import Any
 
 from mercer._memory import human_bytes
 from mercer._progress import tell
+from mercer._tally import kernel_values
 from mercer.exceptions import MercerWarning
+from mercer.report.quality import Quality
+from mercer.report.summary import DataSummary
+from mercer.report.trust import Trust
 
 __all__ = ["Recorder", "Report", "Stage"]
 
@@ -26,6 +30,7 @@ class Stage:
     seconds: float  # by the clock
     cpu_seconds: float  # of all threads
     peak_memory: int  # bytes the process had held at most when the stage ended
+    kernel_evaluations: int = 0  # values k(x, y) that the process computed as matrices meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,10 @@ class Report:
     eigenvalues: tuple[float, ...] = ()
     residuals: tuple[float, ...] = ()  # ‖A v - λ v‖ of each
     solver: str = ""
+    gap: float | None = None  # (μ_{k+1} - μ_k) / μ_{k+1} with μ = 1 - λ, after the k-th eigenvalue
+    data: DataSummary | None = None
+    quality: Quality | None = None
+    trust: Trust | None = None  # of a clustering, by evidence from a sample of its rows
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,13 +69,36 @@ class Report:
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
 
+    def to_markdown(self) -> str:
+        """The report as a page of Markdown, with tables."""
+        from mercer.report.markdown import markdown
+
+        return markdown(self)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from mercer.report.card import card
+
+        return card(self)
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Of all stages."""
+        return sum(stage.kernel_evaluations for stage in self.stages)
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Report:
-        """The report a model file holds."""
+        """The report a model file holds; what older files do not tell stays unknown."""
         names = ("cluster_weights", "notes", "warnings", "eigenvalues", "residuals")
         lists = {name: tuple(values.get(name, ())) for name in names}
         stages = tuple(Stage(**stage) for stage in values["stages"])
-        return cls(**{**values, **lists, "stages": stages})
+        parts = {"data": DataSummary, "quality": Quality, "trust": Trust}
+        read = {
+            name: part.from_dict(values[name])  # type: ignore[attr-defined]
+            for name, part in parts.items()
+            if values.get(name) is not None
+        }
+        return cls(**{**values, **lists, **read, "stages": stages})
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{weight:g}" for weight in self.cluster_weights[:12])
@@ -87,9 +119,15 @@ class Report:
         if self.eigenvalues:
             values = ", ".join(f"{value:.4f}" for value in self.eigenvalues[:8])
             lines.append(f"  eigenvalues    {values}{', …' if len(self.eigenvalues) > 8 else ''}")
+        if self.gap is not None:
+            lines[-1] += f"; relative gap {self.gap:.2f} after the clusters' own"
+        if self.quality is not None and self.quality.separation is not None:
+            lines.append(f"  separation     {self.quality.separation:.2f}{_stability(self)}")
+        if self.trust is not None:
+            lines.append(f"  trust          {self.trust}")
         lines += [
             f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
-            f"peak {human_bytes(stage.peak_memory)})"
+            f"peak {human_bytes(stage.peak_memory)}{_values(stage)})"
             for stage in self.stages
         ]
         lines += [f"  note: {note}" for note in self.notes]
@@ -109,10 +147,16 @@ class Recorder:
     def stage(self, name: str) -> Iterator[None]:
         """Time what is inside."""
         tell(name, 0, 0)
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall, cpu, before = time.perf_counter(), time.process_time(), kernel_values.total
         yield
         self.stages.append(
-            Stage(name, time.perf_counter() - wall, time.process_time() - cpu, peak_memory())
+            Stage(
+                name,
+                time.perf_counter() - wall,
+                time.process_time() - cpu,
+                peak_memory(),
+                kernel_values.total - before,
+            )
         )
 
     def note(self, text: str) -> None:
@@ -125,6 +169,18 @@ class Recorder:
         """Tell the caller once, at the end, in one warning each."""
         for text in self.warnings:
             warnings.warn(text, MercerWarning, stacklevel=stacklevel + 1)
+
+
+def _stability(report: Report) -> str:
+    assert report.quality is not None
+    stability = report.quality.stability
+    told = "" if stability is None else f", stability {stability:.2f}"
+    return f"{told} (on {report.quality.n_rows:,} rows; 1 is best)"
+
+
+def _values(stage: Stage) -> str:
+    count = stage.kernel_evaluations
+    return f", {count:,} kernel values" if count else ""
 
 
 def peak_memory() -> int:

@@ -94,6 +94,12 @@ class Processes(PoolEngine):
     Parameters
     ----------
     n_workers : processes; None is one for each processor this process may use.
+
+    Examples
+    --------
+    >>> from mercer import Processes
+    >>> Processes(2).n_workers
+    2
     """
 
     def __init__(self, n_workers: int | None = None) -> None:

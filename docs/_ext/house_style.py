@@ -1,0 +1,103 @@
+"""Docstrings and pages as this project writes them, told to Sphinx.
+
+* ``rank : number of pivots at most`` in a list of parameters is a name and words about it, not a
+  name and a type.
+* ``|x - y|`` is a length, not a substitution.
+* ``[chen2022, epperly2024]`` are keys of references.bib and become citations.
+* ``n_i`` and ``D^−½`` in pages of formulas have an index and an exponent.
+* ``?page`` in a list of pages stands for the page if it exists.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+__all__ = ["cite_in_markdown", "cite_in_rst", "described", "raised_and_lowered", "setup"]
+
+DOCS = Path(__file__).parent.parent
+BIBLIOGRAPHY = DOCS / "references.bib"
+KEYS = set(re.findall(r"^@\w+\{(\w+),", BIBLIOGRAPHY.read_text(), re.MULTILINE))
+BRACKETS = re.compile(r"(?<!`)\[(\w+(?:, [^]\n]*)?)\](?![(\[:`])")
+SECTIONS = ("Parameters", "Attributes", "Returns")
+PERHAPS = re.compile(r"^\?([\w-]+)\n", re.MULTILINE)
+FORMULAS = ("theory/", "methods")
+CODE = re.compile(r"(```.*?```|`[^`]*`|\]\([^)]*\))", re.DOTALL)
+INDEX = re.compile(r"(?<![\w<])(\w{1,3})_(\{[^}]+\}|\w{1,2})(?!\w)")
+EXPONENT = re.compile(r"\^([-−]?(?:½|\w))")
+ENTRY = re.compile(r"^(\w[\w, *]*?) : (.+)$")
+
+
+def described(lines: list[str]) -> list[str]:
+    """Entries of parameters and attributes as numpydoc has them: the name, then its words.
+
+    Attributes that share words (``factor_, kernel_ : …``) get an entry each.
+    """
+    result: list[str] = []
+    section = ""
+    for number, line in enumerate(lines):
+        underlined = number + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[number + 1].strip())
+        if underlined:
+            section = line.strip()
+        entry = ENTRY.match(line) if section in SECTIONS else None
+        if entry is None:
+            result.append(line)
+            continue
+        names = entry.group(1).split(", ") if section == "Attributes" else [entry.group(1)]
+        for name in names[:-1]:
+            result += [name, f"    see `{names[-1]}`"]
+        result += [names[-1], f"    {entry.group(2)}"]
+    return result
+
+
+def _cited(text: str, role: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        first, *rest = match.group(1).split(", ")
+        keys = [key for key in (first, *rest) if key in KEYS]
+        if first not in KEYS:
+            return match.group(0)
+        others = [word for word in rest if word not in KEYS]  # such as "Algorithm 3"
+        return f"{role}`{','.join(keys)}`" + (f" ({', '.join(others)})" if others else "")
+
+    return BRACKETS.sub(replace, text)
+
+
+def cite_in_rst(text: str) -> str:
+    return _cited(text, ":cite:p:")
+
+
+def cite_in_markdown(text: str) -> str:
+    return _cited(text, "{cite:p}")
+
+
+def raised_and_lowered(text: str) -> str:
+    """Indices and exponents of formulas, outside code, as HTML."""
+    parts = CODE.split(text)
+    for place in range(0, len(parts), 2):
+        lowered = INDEX.sub(lambda m: f"{m[1]}<sub>{m[2].strip('{}')}</sub>", parts[place])
+        parts[place] = EXPONENT.sub(r"<sup>\1</sup>", lowered)
+    return "".join(parts)
+
+
+def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    plain = [line if ">>>" in line or "`" in line else line.replace("|", r"\|") for line in lines]
+    lines[:] = cite_in_rst("\n".join(described(plain))).split("\n")
+
+
+def _page(app: Any, docname: str, source: list[str]) -> None:
+    if str(app.env.doc2path(docname)).endswith(".md"):
+        text = PERHAPS.sub(_if_it_exists, source[0])
+        if docname.startswith(FORMULAS):
+            text = raised_and_lowered(text)
+        source[0] = cite_in_markdown(text)
+
+
+def _if_it_exists(match: re.Match[str]) -> str:
+    return f"{match.group(1)}\n" if (DOCS / f"{match.group(1)}.md").exists() else ""
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("autodoc-process-docstring", _docstring, priority=100)  # before napoleon
+    app.connect("source-read", _page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

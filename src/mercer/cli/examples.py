@@ -1,0 +1,72 @@
+"""Two examples for each verb, shown at the end of its help and run by the tests."""
+
+from __future__ import annotations
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the command)
+    "cluster": (
+        (
+            "Ten clusters of any shape; labels, and a model for new rows",
+            "mercer cluster rows.parquet -k 10 --out labels.parquet --model m.mercer --seed 0",
+        ),
+        (
+            "How many clusters is for the data to say, in bounded memory",
+            "mercer cluster rows.npy -k auto --max-memory 2GB --out labels.npy",
+        ),
+    ),
+    "plan": (
+        (
+            "What the work would take, before it",
+            "mercer plan rows.parquet -k 10 --max-memory 2GB",
+        ),
+        (
+            "The same for kernel k-means, told as JSON",
+            "mercer plan rows.npy -k 3 --method kernel-kmeans --json",
+        ),
+    ),
+    "predict": (
+        (
+            "Label the rows that came today",
+            "mercer predict m.mercer today.parquet --out today-labels.parquet",
+        ),
+        (
+            "The same, by two threads, told as JSON",
+            "mercer predict m.mercer today.parquet --out today.csv --jobs 2 --json",
+        ),
+    ),
+    "report": (
+        (
+            "A page about a model and its rows, for any browser",
+            "mercer report m.mercer rows.parquet --out report.html",
+        ),
+        (
+            "The report alone, as Markdown",
+            "mercer report m.mercer rows.parquet --out report.md",
+        ),
+    ),
+    "tune": (
+        (
+            "How many clusters, and how wide a kernel",
+            "mercer tune rows.npy --clusters 2:6 --out tune.json --plot tune.png",
+        ),
+        (
+            "These three numbers, these bandwidths",
+            "mercer tune rows.npy --clusters 3,5,8 --gamma 0.1:10:5 --seed 0",
+        ),
+    ),
+    "segment": (
+        (
+            "One picture into five parts, their borders drawn",
+            "mercer segment photo.png -k 5 --out parts.png",
+        ),
+        (
+            "Many pictures: label images into a folder, numbers of parts by themselves",
+            "mercer segment photo.png other.png --labels parts",
+        ),
+    ),
+    "demo": (
+        ("See what Mercer does", "mercer demo"),
+        ("Elsewhere, its scores as JSON", "mercer demo --rows 2000 --out try --json"),
+    ),
+}

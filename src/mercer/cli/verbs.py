@@ -1,0 +1,73 @@
+"""What all verbs share: help that ends with examples and fits the terminal, completion, codes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from mercer.cli.examples import EXAMPLES
+
+__all__ = ["EXIT_CODES", "Verbs"]
+
+EXIT_CODES = {
+    0: "all went well",
+    1: "the input or the work had an error",
+    2: "the command line was wrong",
+    130: "interrupted (Ctrl-C)",
+}
+ROOM = 72  # columns below which boxes and tables leave no room for words
+
+
+class Verbs(typer.Typer):
+    """The app: each verb gets the examples of its name, and a shell can complete it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            name="mercer",
+            cls=Group,
+            no_args_is_help=True,
+            pretty_exceptions_enable=False,
+            rich_markup_mode="rich" if shutil.get_terminal_size().columns >= ROOM else None,
+        )
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        return super().command(name, **{"cls": Verb, **options})
+
+
+class PlainFlags:
+    """Flags that are not said to want a <bool>."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Verb(PlainFlags, TyperCommand):
+    """A verb whose help ends with its examples."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        lines = [
+            f"\n  {what}:\n    {command}\n" for what, command in EXAMPLES.get(self.name or "", ())
+        ]
+        if lines:
+            formatter.write("\n Examples\n" + "".join(lines))
+
+
+class Group(PlainFlags, TyperGroup):
+    """The list of verbs, with where to begin and what exit codes mean."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        codes = "\n".join(f"   {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+        formatter.write(
+            "\n Begin with `mercer demo`; `mercer VERB --help` has two examples of each verb.\n"
+            f"\n Exit codes\n{codes}\n"
+        )

@@ -1,0 +1,194 @@
+"""How long and how large a fit will be, by doing a little of it.
+
+An estimator tells which passes it makes (`Work`, from its method ``_planned_work``); the time of
+each is measured on the first rows, with the estimator itself: nothing about the machine is assumed.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from mercer._memory import Budget
+from mercer._threads import n_threads
+from mercer.cluster.problem import checked_source, demand_rank, demand_rows
+from mercer.data.arrays import ArraySource, BlockSource, CSRSource
+from mercer.data.distinct import sample_size
+from mercer.data.rows import BlockRows, Rows, part
+from mercer.data.source import TILE, Source
+from mercer.exceptions import MercerWarning
+from mercer.factors.exact import Exact
+from mercer.factors.graphs import Neighbors
+from mercer.report.plan import Plan, PlannedPass
+
+__all__ = ["Sweep", "Work", "plan_fit"]
+
+TRIAL_ROWS = 2 * TILE  # that a trial fit is made on
+WARM_ROWS = 600  # of a first fit that only loads compiled code
+LEAST_SHARE = 4  # a trial takes at most this part of the rows ...
+LEAST_ROWS = 1000  # ... but so many
+POWERS = {Exact: 3.0, Neighbors: 2.0}  # time on n rows ~ n**power; 1 for all others
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A pass over all rows once a sample has chosen; it works as hard as a label costs."""
+
+    stage: str
+    least: int = 1
+    most: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one kind of estimator does with its rows."""
+
+    approximation: Any
+    factor_rows: int  # rows that the factor is made of
+    sweeps: tuple[Sweep, ...] = ()
+    n_clusters: int = 1  # rows that a trial needs at least
+    trial: Any = None  # the estimator for fewer rows, where it cannot be the same
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Seconds of a fit on a few rows."""
+
+    n_rows: int
+    stages: dict[str, float]
+    read: float  # per row of the source
+    sweep: float  # per row in memory: the dearest thing done to each of them
+
+
+def plan_fit(estimator: Any, X: Any) -> Plan:
+    """Passes, bytes, blocks, memory and minutes of ``estimator.fit(X)``; BudgetError if too large.
+
+    A quarter of the rows at most, and no more than 16,384, are fitted to see how long it takes.
+    """
+    estimator._validate_params()
+    budget, source = Budget.of(estimator.max_memory), checked_source(X)
+    row_bytes = source.n_features * source.dtype.itemsize
+    sample_rows = sample_size(source.n_rows, source.n_features)
+    work: Work = estimator._planned_work(source, sample_rows)
+    demand_rows(budget, source)
+    held = sample_rows * row_bytes
+    shape = (work.factor_rows, source.n_features)
+    demand_rank(work.approximation, shape, source.dtype.itemsize, held, budget)
+    block_rows = min(budget.block_rows(row_bytes, TILE), source.n_rows)
+    trial = _tried(estimator, work, source, block_rows)
+    return Plan(
+        estimator=type(estimator).__name__,
+        source=_name(source),
+        n_rows=source.n_rows,
+        n_features=source.n_features,
+        dtype=str(source.dtype),
+        sample_rows=sample_rows,
+        block_rows=block_rows,
+        n_blocks=-(-source.n_rows // block_rows),
+        passes=_passes(work, source, trial),
+        memory=_memory(estimator, work, source, held, block_rows),
+        max_memory=budget.n_bytes,
+        sample_seconds=_sample_seconds(work, trial),
+        calibration=f"a fit of the first {trial.n_rows:,} rows on this machine, "
+        f"{n_threads(estimator.n_jobs)} thread(s); reading them took "
+        f"{1e6 * trial.read:.2g} µs per row",
+    )
+
+
+def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]:
+    n, n_bytes = source.n_rows, source.n_rows * source.n_features * source.dtype.itemsize
+    look = n * (trial.read + trial.stages.get("check", 0.0) / trial.n_rows)
+    drawn = sample_size(n, source.n_features) / trial.n_rows
+    draw = n * trial.read + drawn * trial.stages.get("sample", 0.0)
+    return (
+        PlannedPass("check", 1, 1, n_bytes, look),
+        PlannedPass("sample", 1, 1, n_bytes, draw),
+        *(
+            PlannedPass(s.stage, s.least, s.most, n_bytes, n * (trial.read + trial.sweep))
+            for s in work.sweeps
+        ),
+    )
+
+
+def _sample_seconds(work: Work, trial: Trial) -> float:
+    """The stages that see the sample alone, scaled from the trial's rows to all of its own."""
+    power = POWERS.get(type(work.approximation), 1.0)
+    apart = {"check", "sample", *(sweep.stage for sweep in work.sweeps)}
+    growth = max(work.factor_rows / trial.n_rows, 1.0) ** power
+    return growth * sum(seconds for stage, seconds in trial.stages.items() if stage not in apart)
+
+
+def _memory(estimator: Any, work: Work, source: Source, held: int, block_rows: int) -> int:
+    """Bytes at the widest moment: choosing the sample, or making its factor, beside a block."""
+    row_bytes = source.n_features * source.dtype.itemsize
+    made = work.approximation.memory(work.factor_rows, source.n_features, source.dtype.itemsize)
+    rank = getattr(work.approximation, "rank", None)
+    width = rank if isinstance(rank, int) else 0
+    tiles = 2 * 8 * min(TILE, source.n_rows) * width * n_threads(estimator.n_jobs)
+    block = 2 * block_rows * row_bytes + getattr(source, "piece_bytes", 0)
+    labels = 8 * source.n_rows if source.in_memory and work.sweeps else 0
+    return int(held + max(held, made) + max(block, tiles) + labels)
+
+
+def _tried(estimator: Any, work: Work, source: Source, block_rows: int) -> Trial:
+    """A fit on the first rows, timed after one that only warms up."""
+    n_rows = min(max(source.n_rows // LEAST_SHARE, LEAST_ROWS, 4 * work.n_clusters), TRIAL_ROWS)
+    n_rows = min(max(n_rows, work.n_clusters), source.n_rows)
+    started = time.perf_counter()
+    block = source.read(0, max(n_rows, min(block_rows, source.n_rows)))
+    read = (time.perf_counter() - started) / block.shape[0]
+    rows = part(block, 0, n_rows)
+    model = _quiet(work.trial if work.trial is not None else estimator)
+    n_warm = min(max(WARM_ROWS, 2 * work.n_clusters), n_rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        warm = _first(source, rows, n_warm, estimator)
+        _all_rows(clone(model).fit(warm), warm)
+        trial = _first(source, rows, n_rows, estimator)
+        model.fit(trial)
+        started = time.perf_counter()
+        _all_rows(model, trial)
+        sweep = (time.perf_counter() - started) / n_rows
+    stages = {stage.name: stage.seconds for stage in model.report_.stages}
+    return Trial(n_rows, stages, 0.0 if source.in_memory else read, sweep)
+
+
+def _all_rows(model: Any, rows: Any) -> None:
+    """What is done to every row, once: labels, or coordinates."""
+    if hasattr(model, "predict"):
+        model.predict(rows)
+    else:
+        model.transform(rows)
+
+
+def _quiet(estimator: Any) -> Any:
+    """A copy of its own randomness, that says nothing."""
+    model = clone(estimator).set_params(verbose=0)
+    return model.set_params(random_state=0)
+
+
+def _first(source: Source, rows: Rows, n_rows: int, estimator: Any) -> Source:
+    """The first rows as a source in memory, with the names that kernels may ask for."""
+    if isinstance(rows, BlockRows):
+        parts = tuple(_in_memory(block[:n_rows], None) for block in rows.parts)
+        return BlockSource(rows.names, parts)
+    rows = part(rows, 0, n_rows)
+    kernel = getattr(estimator, "kernel", None)
+    if kernel == "precomputed" or type(kernel).__name__ == "Precomputed":
+        return _in_memory(rows[:, :n_rows], None)
+    return _in_memory(rows, source.feature_names)
+
+
+def _in_memory(rows: Any, names: tuple[str, ...] | None) -> Source:
+    return CSRSource(rows, names) if sp.issparse(rows) else ArraySource(np.asarray(rows), names)
+
+
+def _name(source: Source) -> str:
+    path = getattr(source, "path", None)
+    return type(source).__name__ + ("" if path is None else f" {path}")

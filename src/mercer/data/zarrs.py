@@ -1,0 +1,182 @@
+"""Rows in a zarr array, read a band of chunks at a time; chunks that are missing are told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer._extras import require
+from mercer._types import FloatArray
+from mercer.data.arrays import working_dtype
+from mercer.data.batches import ForwardSource, Layout
+from mercer.data.npy import check_dtype, check_shape
+from mercer.data.source import TILE
+from mercer.data.stamp import FileStamp
+
+__all__ = ["ZarrSource", "is_zarr"]
+
+DOCUMENTS = ("zarr.json", ".zarray", ".zgroup")  # one of them is in every array and group
+Missing = Literal["refuse", "fill"]
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrSource(ForwardSource):
+    """A two-dimensional zarr array of numbers (format 2 or 3, with or without shards).
+
+    Parameters
+    ----------
+    array : path of an array, or an open ``zarr.Array``
+    missing : "refuse" or "fill"
+        Zarr reads a chunk that is not there as if it held the fill value, whether it was lost or
+        never written because it held nothing else. So missing chunks are refused, unless the fill
+        is meant.
+
+    Chunks are read whole, so one band of them (a tile of rows at least) is in memory at a time.
+    """
+
+    array: Any
+    missing: Missing = "refuse"
+    path: str = field(init=False)
+    piece_rows: int = field(init=False, repr=False)
+    stamp: FileStamp | None = field(init=False, repr=False)  # of the array's own description
+    newest: int = field(init=False, repr=False)  # when the last chunk was written; nanoseconds
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("refuse", "fill"):
+            raise ValueError(f"missing={self.missing!r} is unknown; choose 'refuse' or 'fill'")
+        array, path, stamp = _opened(self.array)
+        check_dtype(path, array.dtype)
+        check_shape(path, array.shape)
+        n_rows, n_features = map(int, array.shape)
+        rows = int(array.chunks[0])
+        self._learn(
+            array=array,
+            path=path,
+            stamp=stamp,
+            n_rows=n_rows,
+            piece_rows=min(rows * max(TILE // rows, 1), n_rows),
+            layout=Layout(n_features, working_dtype(array.dtype)),
+        )
+        self._learn(restarts=np.arange(0, n_rows, self.piece_rows), newest=self._newest())
+
+    @property
+    def piece_bytes(self) -> int:
+        """What one band of chunks takes in memory."""
+        return self.piece_rows * self.n_features * self.array.dtype.itemsize
+
+    def pieces(self, start: int) -> Iterator[FloatArray]:
+        if self.stamp is not None:
+            self.stamp.check(_document(Path(self.path)))
+        for first in range(start, self.n_rows, self.piece_rows):
+            stop = min(first + self.piece_rows, self.n_rows)
+            if self.stamp is not None and self._newest(first, stop) > self.newest:
+                raise ValueError(
+                    f"{self.path} changed: the chunks of the rows {first} to {stop} were written "
+                    "to after it was opened; open it again, and leave it alone while it is read"
+                )
+            with _in_words(self.path):
+                rows = np.ascontiguousarray(self.array[first:stop], dtype=self.dtype)
+            yield rows
+
+    def changed(self, found: str) -> str:
+        return f"{self.path} had {self.n_rows} rows when it was opened and {found} now"
+
+    def _newest(self, start: int = 0, stop: int | None = None) -> int:
+        """When the chunks of these rows were last written to; all of them must be there."""
+        if self.stamp is None:  # not in files: how many there are is all that can be asked
+            n_missing = 0 if self.missing == "fill" else _n_missing(self.array)
+            if n_missing:
+                raise ValueError(self._gap(n_missing, "they"))
+            return 0
+        newest, gaps = 0, []
+        for name in self._files(start, self.n_rows if stop is None else stop):
+            try:
+                newest = max(newest, os.stat(os.path.join(self.path, name)).st_mtime_ns)
+            except FileNotFoundError:
+                gaps.append(name)
+        if gaps and self.missing == "refuse":
+            names = ", ".join(gaps[:3]) + ", …" * (len(gaps) > 3)
+            raise ValueError(self._gap(len(gaps), names))
+        return newest
+
+    def _files(self, start: int, stop: int) -> Iterator[str]:
+        """The files that hold these rows: one each for a chunk, or for a shard of chunks."""
+        height, width = self.array.shards or self.array.chunks
+        down = range(start // height, -(-stop // height))
+        across = range(-(-self.n_features // width))
+        for place in product(down, across):
+            yield self.array.metadata.encode_chunk_key(place)
+
+    def _gap(self, count: int, names: str) -> str:
+        return (
+            f"{count} chunk(s) of {self.path} are missing ({names}): they would be read as "
+            f"{self.array.fill_value}, as if that had been written. Copy the array again; or, if "
+            "the fill is meant, write it with config={'write_empty_chunks': True}, or pass "
+            "mercer.data.ZarrSource(path, missing='fill')"
+        )
+
+
+def is_zarr(path: str | os.PathLike[str]) -> bool:
+    """Is this folder a zarr array or group, by what is in it?"""
+    return any(os.path.isfile(os.path.join(path, name)) for name in DOCUMENTS)
+
+
+def _opened(array: Any) -> tuple[Any, str, FileStamp | None]:
+    """An array open for reading, what to call it, and the stamp of its description on disk."""
+    zarr = require("zarr", "io", "reading zarr")
+    if isinstance(array, zarr.Array) and isinstance(array.store, zarr.storage.LocalStore):
+        array = os.path.join(array.store.root, array.path)
+    if not isinstance(array, str | os.PathLike):
+        return array, str(array.store_path), None
+    path = os.path.abspath(array)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file {path}; check the path")
+    if not is_zarr(path):
+        raise ValueError(
+            f"{path} is not a zarr array: it holds none of {', '.join(DOCUMENTS)}; write it again"
+        )
+    with _in_words(path):
+        found = zarr.open(path, mode="r")
+    if isinstance(found, zarr.Group):
+        inside = [f"{name} {item.shape}" for name, item in found.members(None) if _is_array(item)]
+        raise ValueError(
+            f"{path} is a group of {len(inside)} zarr array(s): {', '.join(inside) or 'none'}; "
+            f"pass the path of one array, e.g. {path}/{inside[0].split()[0] if inside else 'x'}"
+        )
+    return found, path, FileStamp.of(_document(Path(path)))
+
+
+def _is_array(item: Any) -> bool:
+    return hasattr(item, "chunks")
+
+
+def _document(folder: Path) -> Path:
+    """The file that describes an array."""
+    version_3 = folder / "zarr.json"
+    return version_3 if version_3.exists() else folder / ".zarray"
+
+
+def _n_missing(array: Any) -> int:
+    return int(array.nchunks - array.nchunks_initialized)
+
+
+@contextmanager
+def _in_words(path: str) -> Iterator[None]:
+    """Zarr's many errors as one ValueError that says which array and what to do."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # codecs raise whatever they like
+        reason = (str(error) or type(error).__name__).partition("\n")[0].rstrip(".")
+        raise ValueError(
+            f"{path} cannot be read as zarr: {reason}; the array is damaged or incomplete: "
+            "write it again"
+        ) from error

@@ -1,0 +1,241 @@
+"""One HTML page about one fit: everything inside, nothing from elsewhere.
+
+`page` is a pure function of a report and a view. Texts are escaped by the template; what the script
+reads is JSON in which no tag can end; the page's own policy refuses any script but its two.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mercer._extras import require
+from mercer._memory import human_bytes
+from mercer.report.charts import chart_item, inline_script, scatter, spectrum
+from mercer.report.colors import DARK, DARK_REST, LIGHT, LIGHT_REST
+from mercer.report.view import Group, View, gather
+from mercer.report.words import facts, number, share
+
+if TYPE_CHECKING:
+    import os
+
+    from mercer.report.report import Report
+    from mercer.selection.result import Selection
+
+__all__ = ["page", "report_page", "write_page"]
+
+STRONG = 2.0  # spreads from the mean at which a profile's cell is fully coloured
+GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
+
+
+def write_page(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
+    """Write `report_page` to a file, which appears when it is whole."""
+    from mercer.io.atomic import replacing
+
+    text = report_page(model, X, **options)
+    with replacing(Path(path)) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def report_page(model: Any, X: Any, *, title: str = "", seed: int = 0) -> str:
+    """A self-contained HTML page about a fitted model and (a sample of) the rows of X.
+
+    Parameters
+    ----------
+    model : a fitted estimator of Mercer, or a fitted `Segmenter` (then X is the image).
+    X : the rows; up to 5,000 are drawn, and the page says so.
+    title : what the page calls the data.
+    seed : of the draw and of k-means, which the clusters are compared with.
+    """
+    require("bokeh", "report", "the report page")
+    return page(model.report_, gather(model, X, title=title, seed=seed))
+
+
+def page(report: Report, view: View) -> str:
+    """The page as text: its bytes depend on nothing but its arguments."""
+    require("bokeh", "report", "the report page")
+    import jinja2
+
+    script, charts = _template("page.js"), _charts(report, view)
+    library = inline_script() if charts else ""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"number": number, "share": share, "bytes": human_bytes}
+    markup = jinja2.utils.markupsafe.Markup
+    return environment.from_string(_template("page.html")).render(
+        report=report,
+        view=view,
+        facts=facts(report),
+        tiles=_tiles(report, view),
+        clusters=_clusters(report, view),
+        profiles=[_profile(group) for group in view.groups],
+        selection=_heat_map(view.selection),
+        trust=_trust(report),
+        grades=GRADES,
+        pictures=[(p.caption, b64encode(p.png).decode(), p.shape) for p in view.pictures],
+        eigenvalues=_eigenvalues(report),
+        longest=max((stage.seconds for stage in report.stages), default=0.0) or 1.0,
+        has_spectrum=any(item["target_id"] == "spectrum-chart" for item in charts),
+        policy=_policy(library, script),
+        style=markup(_template("page.css") + _palette_css(len(view.weights))),
+        library=markup(library),
+        script=markup(script),
+        data=markup(_script_json(_data(view, charts))),
+    )
+
+
+def _charts(report: Report, view: View) -> list[dict[str, Any]]:
+    charts = [chart_item(scatter(view), "scatter-chart")] if view.maps else []
+    if len(report.eigenvalues) > 1:
+        charts.append(chart_item(spectrum(report), "spectrum-chart"))
+    return charts
+
+
+def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the script needs beside the charts."""
+    return {
+        "charts": charts,
+        "maps": [{"axes": list(m.axes), "flipped": m.is_flipped} for m in view.maps],
+        "noun": view.noun,
+        "first": view.first,
+        "values": list(view.value_names),
+        "clusters": len(view.weights),
+        "light": [*LIGHT, LIGHT_REST],
+        "dark": [*DARK, DARK_REST],
+    }
+
+
+def _script_json(values: Any) -> str:
+    """JSON for a script element: no tag, comment or line can end in it."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _policy(*scripts: str) -> str:
+    """Only these scripts may run, and nothing may be fetched."""
+    hashes = (b64encode(sha256(script.encode()).digest()).decode() for script in scripts if script)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
+        "font-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _template(name: str) -> str:
+    return (files("mercer.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _palette_css(n_clusters: int) -> str:
+    """The clusters' colours as properties of the page, for both themes."""
+    light = "".join(f"--c{j}:{color};" for j, color in enumerate((*LIGHT, LIGHT_REST)))
+    dark = "".join(f"--c{j}:{color};" for j, color in enumerate((*DARK, DARK_REST)))
+    return (
+        f":root{{{light}}}:root[data-theme=dark]{{{dark}}}"
+        f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{{dark}}}}}"
+    )
+
+
+def _tiles(report: Report, view: View) -> list[tuple[str, str, str]]:
+    """(name, value, meaning): the figures one looks at first."""
+    tiles = [("Rows", f"{report.n_rows:,}", f"{report.n_features:,} columns, {report.dtype}")]
+    if view.weights:
+        largest = share(max(view.weights) / (sum(view.weights) or 1.0)).replace(" ", "\u00a0")
+        name = f"{view.noun.capitalize()}s"
+        tiles.append((name, f"{len(view.weights)}", f"the largest holds {largest}"))
+    if report.quality is not None and report.quality.separation is not None:
+        tiles.append(
+            ("Separation", f"{report.quality.separation:.2f}", "1: far apart, 0: touching")
+        )
+    if report.quality is not None and report.quality.stability is not None:
+        tiles.append(("Stability", f"{report.quality.stability:.2f}", "1: two halves agree"))
+    if report.gap is not None:
+        tiles.append(("Spectral gap", f"{report.gap:.2f}", "1: the number of clusters is clear"))
+    seconds = sum(stage.seconds for stage in report.stages)
+    peak = max((stage.peak_memory for stage in report.stages), default=0)
+    tiles.append(("Time", f"{seconds:.3g} s", f"peak memory {human_bytes(peak)}"))
+    return tiles
+
+
+def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
+    """A line for each cluster: size, share, colour, separation."""
+    total, largest = sum(view.weights) or 1.0, max(view.weights, default=1.0) or 1.0
+    each = report.quality.cluster_separation if report.quality is not None else ()
+    sampled = {group.number: group.n_sampled for group in view.groups}
+    return [
+        {
+            "number": c,
+            "name": c + view.first,
+            "weight": number(weight),
+            "share": share(weight / total),
+            "width": f"{100 * weight / largest:.2f}",
+            "color": min(c, len(LIGHT)),
+            "separation": number(each[c]) if c < len(each) else "–",
+            "sampled": sampled.get(c),
+            "peer": None if view.peer is None else _at(view.peer.sizes, c),
+        }
+        for c, weight in enumerate(view.weights)
+    ]
+
+
+def _at(values: tuple[int, ...], place: int) -> int:
+    return values[place] if place < len(values) else 0
+
+
+def _profile(group: Group) -> dict[str, Any]:
+    """Cells of a cluster's row: the mean, and how strongly and which way it is coloured."""
+    cells = [
+        {
+            "mean": number(mean),
+            "z": f"{z:+z.1f}" if isfinite(z) else "–",
+            "strength": f"{min(abs(z) / STRONG, 1.0) * 55:.0f}" if isfinite(z) else "0",
+            "way": "high" if z > 0 else "low",
+        }
+        for z, mean in zip(group.profile, group.means, strict=True)
+    ]
+    return {"number": group.number, "color": min(group.number, len(LIGHT)), "cells": cells}
+
+
+def _heat_map(selection: Selection | None) -> dict[str, Any] | None:
+    """The search as a table: the darker, the better."""
+    if selection is None or not selection.is_feasible:
+        return None
+    finite = [float(s) for s in selection.scores.ravel() if s == s]
+    low, high = min(finite), max(finite)
+    best = selection.best
+    rows = [
+        {
+            "gamma": "–" if gamma is None else f"{gamma:.3g}",
+            "cells": [
+                {
+                    "score": "–" if s != s else f"{s:.3f}",
+                    "strength": "0" if s != s else f"{70 * (s - low) / (high - low or 1.0):.0f}",
+                    "best": (k, gamma) == (best.n_clusters, best.gamma),
+                }
+                for k, s in zip(selection.n_clusters, scores, strict=True)
+            ],
+        }
+        for gamma, scores in zip(selection.gammas, selection.scores.tolist(), strict=True)
+    ]
+    return {"sizes": selection.n_clusters, "rows": rows, "found": selection, "best": best}
+
+
+def _trust(report: Report) -> Any:
+    trust = getattr(report, "trust", None)
+    return trust if trust is not None and trust.grade in GRADES else None
+
+
+def _eigenvalues(report: Report) -> list[tuple[int, str, str]]:
+    residuals = report.residuals or (None,) * len(report.eigenvalues)
+    pairs = zip(report.eigenvalues, residuals, strict=False)
+    return [
+        (j, f"{value:.6g}", "–" if residual is None else f"{residual:.1e}")
+        for j, (value, residual) in enumerate(pairs, start=1)
+    ]

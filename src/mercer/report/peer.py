@@ -1,0 +1,51 @@
+"""The same rows by k-means: what a reader knows, to compare with."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._types import IdArray
+from mercer.data.rows import BlockRows, Rows
+from mercer.metrics.information import normalized_mutual_info
+from mercer.metrics.pairs import adjusted_rand
+
+__all__ = ["Peer", "compare_with_kmeans"]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another partition of the sampled rows into as many clusters."""
+
+    name: str
+    labels: IdArray  # (n,) numbered like the model's clusters, as far as they overlap
+    sizes: tuple[int, ...]
+    nmi: float
+    ari: float
+
+
+def compare_with_kmeans(rows: Rows, labels: IdArray, *, seed: int) -> Peer | None:
+    """k-means (scikit-learn) on these rows, with as many clusters; None where it does not apply."""
+    n_clusters = int(labels.max()) + 1
+    if isinstance(rows, BlockRows) or len(np.unique(labels)) < 2 or n_clusters >= len(labels):
+        return None
+    from scipy.optimize import linear_sum_assignment
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    X = rows if sp.issparse(rows) else np.asarray(rows, np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        found = KMeans(n_clusters, n_init=3, random_state=seed).fit_predict(X)
+    table = np.zeros((n_clusters, n_clusters))
+    np.add.at(table, (labels, found), 1)
+    mine, theirs = linear_sum_assignment(-table)  # the numbering that agrees most
+    renamed = np.empty(n_clusters, np.intp)
+    renamed[theirs] = mine
+    same = renamed[found]
+    sizes = tuple(np.bincount(same, minlength=n_clusters).tolist())
+    nmi, ari = normalized_mutual_info(labels, same), adjusted_rand(labels, same)
+    return Peer("k-means", same, sizes, float(nmi), float(ari))
