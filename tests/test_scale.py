@@ -173,6 +173,26 @@ def test_any_chunking(engine: Any, rows: Any, tmp_path: Path, budget: str) -> No
             assert_array_equal(model.predict(data), here.labels_)
 
 
+def test_dask_collections_stay_on_their_cluster(
+    client: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    da = pytest.importorskip("dask.array")
+    from mercer.data.dasks import DaskSource
+
+    def compute_here(*arguments: Any) -> None:
+        raise AssertionError("a partition came to the client")
+
+    X = da.from_array(rows, chunks=(3001, 3))
+    here = KernelKMeans(3, rank=20, random_state=0).fit(rows).labels_
+    for data in (X, X.persist()):
+        model = KernelKMeans(3, rank=20, random_state=0).fit(data)  # its client is the default one
+        with monkeypatch.context() as patched:
+            patched.setattr(DaskSource, "_compute", compute_here)
+            assert_array_equal(model.predict(data), here)
+            with on(client):
+                assert_array_equal(model.predict(data), here)
+
+
 def test_sparse_rows_and_column_blocks(engine: Any, rows: Any) -> None:
     sparse = sp.csr_array(np.where(np.abs(rows) > 1, rows, 0.0))
     blocks = {"a": sparse, "b": rows}
