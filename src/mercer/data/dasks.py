@@ -59,6 +59,11 @@ class DaskSource(ForwardSource):
         self._learn(lengths=lengths, n_rows=n_rows, restarts=starts)
 
     @property
+    def client(self) -> Any:
+        """The cluster that holds or computes the rows; None where that is this thread."""
+        return None if _in_worker() else _client()
+
+    @property
     def piece_bytes(self) -> int:
         """What the longest partition takes in memory."""
         return max(self.lengths) * self.n_features * self.dtype.itemsize
