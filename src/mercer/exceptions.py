@@ -40,7 +40,14 @@ class BudgetError(MemoryError, ValueError):
 
 
 class EngineError(RuntimeError):
-    """The processes or the cluster that `mercer.on` named cannot go on."""
+    """The processes or the cluster that `mercer.on` named cannot go on.
+
+    Examples
+    --------
+    >>> from mercer import EngineError
+    >>> issubclass(EngineError, RuntimeError)
+    True
+    """
 
 
 class ModelFileError(ValueError):

@@ -42,6 +42,10 @@ def checkpoint(folder: str | os.PathLike[str]) -> Iterator[Folder]:
     With ``random_state=None`` the first fit draws a seed that the folder keeps. What was kept for
     other data or parameters does no harm; delete the folder when it is no longer needed.
 
+    Parameters
+    ----------
+    folder : where results are kept; it is made if it does not exist.
+
     Examples
     --------
     >>> import tempfile

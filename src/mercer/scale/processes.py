@@ -94,6 +94,16 @@ class Processes(PoolEngine):
     Parameters
     ----------
     n_workers : processes; None is one for each processor this process may use.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> from mercer.datasets import rings
+    >>> X, y = rings(2000, random_state=0)
+    >>> with mercer.on(mercer.Processes(1)):
+    ...     model = mercer.SpectralClustering(3, random_state=0).fit(X)
+    >>> model.n_clusters_
+    3
     """
 
     def __init__(self, n_workers: int | None = None) -> None:
