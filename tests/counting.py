@@ -35,7 +35,8 @@ def counted(kind: str, name: str) -> Callable[[Test], Test]:
 
 
 def write_counts() -> None:
-    """Add this run's counts to the file."""
-    path = os.environ.get("MERCER_COUNTS")
+    """The counts of this process; of several, each has a file of its own."""
+    path, worker = os.environ.get("MERCER_COUNTS"), os.environ.get("PYTEST_XDIST_WORKER")
+    path = f"{path}.{worker}" if path and worker else path
     if path and _counts:
         Path(path).write_text(json.dumps(_counts, indent=1, sort_keys=True) + "\n")

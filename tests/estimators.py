@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mercer import KernelKMeans, KernelSpectralClustering, SpectralClustering
+from mercer import (
+    KernelFeatures,
+    KernelKMeans,
+    KernelPCA,
+    KernelSpectralClustering,
+    SpectralClustering,
+)
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "KernelKMeans": lambda n_clusters=3, **params: KernelKMeans(
@@ -50,3 +56,9 @@ def _greedy() -> Any:
     from mercer import IncompleteCholesky
 
     return IncompleteCholesky(rank=64, pivots="greedy")
+
+
+TRANSFORMERS: dict[str, Callable[..., Any]] = {
+    "KernelFeatures": lambda **params: KernelFeatures(**{"rank": 40, "random_state": 0} | params),
+    "KernelPCA": lambda **params: KernelPCA(2, **{"rank": 40, "random_state": 0} | params),
+}

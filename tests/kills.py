@@ -6,6 +6,7 @@ into the work, not into the imports.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import random
@@ -216,7 +217,11 @@ VERBS: dict[str, Verb] = {
         write_picture,
     ),
 }
-KNOWN = {command.callback.__name__ for command in app.registered_commands if command.callback}
+KNOWN = {
+    command.callback.__name__: set(inspect.signature(command.callback).parameters)
+    for command in app.registered_commands
+    if command.callback
+}
 
 
 def survive(server: Server, name: str, n_kills: int, folder: Path, seed: int = 0) -> Counts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,14 @@ IS_LONG = settings().max_examples >= 1000  # the profile of `scripts/test --all`
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    reader = Reader()
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    folder, sound = tmp_path_factory.mktemp("sound"), []
+    for format in FORMATS.values():
+        if all(find_spec(package) for package in format.needs):
+            for name, data in format.files().items():
+                (folder / name).write_bytes(data)
+                sound.append((format.verb, str(folder / name)))
+    reader = Reader(sound)
     yield reader
     reader.close()
 

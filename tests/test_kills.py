@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from counting import count
 from kills import KNOWN, VERBS, Server, serving, survive, temporaries
+from mercer.io import read_labels
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 
@@ -22,8 +27,8 @@ def server() -> Iterator[Server]:
 
 
 def check(server: Server, verb: str, n_kills: int, folder: Path, seed: int) -> None:
-    if verb not in KNOWN:
-        pytest.skip(f"there is no verb `mercer {verb}`")
+    if verb not in KNOWN or verb not in VERBS:
+        pytest.skip(f"`mercer {verb}` is not there, or not in the table of kills.py")
     for package in {"segment": ["PIL"], "predict": ["pyarrow"]}.get(verb, []):
         pytest.importorskip(package)
     counts = survive(server, verb, n_kills, folder, seed)
@@ -42,6 +47,39 @@ def test_a_few_kills(verb: str, server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, "stream"])
 def test_many_kills(verb: str, server: Server, tmp_path: Path) -> None:
     check(server, verb, 75, tmp_path, seed=0)
+
+
+def resume(server: Server, n_kills: int, folder: Path, seed: int) -> None:
+    """Kill a command with a checkpoint again and again; the last run ends with the same labels."""
+    if "checkpoint" not in KNOWN["cluster"]:
+        pytest.skip("`mercer cluster` has no --checkpoint")
+    VERBS["cluster"].setup(folder)
+    plain = VERBS["cluster"].arguments(folder, "new")
+    server.ask("warm", plain)
+    server.run(plain)
+    whole = read_labels(folder / "labels.npy")
+    kept = [*plain, "--checkpoint", str(folder / "state")]
+    seconds, draw = server.run(kept), random.Random(seed)
+    assert np.array_equal(read_labels(folder / "labels.npy"), whole)
+    done = 0
+    while done < n_kills:
+        shutil.rmtree(folder / "state", ignore_errors=True)
+        (folder / "labels.npy").unlink()
+        for _ in range(3):
+            pause = draw.uniform(0, seconds)
+            done += server.kill(kept, lambda pause=pause: time.sleep(pause))
+        server.run(kept)
+        assert np.array_equal(read_labels(folder / "labels.npy"), whole)
+    count("kills survived", "cluster --checkpoint", done)
+
+
+def test_a_killed_command_resumes(server: Server, tmp_path: Path) -> None:
+    resume(server, 3, tmp_path, seed=0)
+
+
+@pytest.mark.slow
+def test_a_command_killed_often_resumes(server: Server, tmp_path: Path) -> None:
+    resume(server, 60, tmp_path, seed=1)

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-__all__ = ["Engine", "RowTask", "current", "running"]
+from mercer._threads import in_order
+
+__all__ = ["Engine", "RowTask", "current", "each", "running"]
 
 
 class RowTask(Protocol):
@@ -53,3 +55,9 @@ def running(engine: Engine | None) -> Iterator[None]:
         yield
     finally:
         _engine.reset(token)
+
+
+def each(function: Callable[[Any], Any], items: Iterable[Any], threads: int) -> Iterator[Any]:
+    """A picklable function of each item, in order: by threads here, or by the engine's workers."""
+    engine = current()
+    return in_order(function, items, threads) if engine is None else engine.jobs(function, items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -58,8 +59,7 @@ class _BlasLimit:
 
     def enter(self) -> None:
         with self.lock:
-            self.inside += 1
-            if self.inside == 1:
+            if self.inside == 0:
                 if self.controller is None:
                     import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
                     from threadpoolctl import ThreadpoolController
@@ -67,6 +67,7 @@ class _BlasLimit:
                     self.controller = ThreadpoolController()
                 _take_control()
                 self.limiter = self.controller.limit(limits=1, user_api="blas")
+            self.inside += 1  # last: an interrupt before leaves the count right
 
     def leave(self) -> None:
         with self.lock:
@@ -74,6 +75,11 @@ class _BlasLimit:
             if self.inside == 0:
                 _take_control()
                 self.limiter.restore_original_limits()
+
+    def forget(self) -> None:
+        """In a child of a fork: whoever held the lock, or was inside, is not here."""
+        self.lock = threading.Lock()
+        self.inside = 0
 
 
 def _take_control() -> None:
@@ -86,6 +92,8 @@ def _take_control() -> None:
 
 
 _blas_limit = _BlasLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blas_limit.forget)
 
 
 @contextmanager

@@ -45,8 +45,11 @@ class EngineError(RuntimeError):
     Examples
     --------
     >>> from mercer import EngineError
-    >>> issubclass(EngineError, RuntimeError)
-    True
+    >>> try:
+    ...     raise EngineError("the scheduler is gone")
+    ... except EngineError as error:
+    ...     print(error)
+    the scheduler is gone
     """
 
 

@@ -15,6 +15,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
             "mercer cluster rows.npy -k auto --max-memory 2GB --out labels.npy",
         ),
     ),
+    "plan": (
+        (
+            "What the work would take, before it",
+            "mercer plan rows.parquet -k 10 --max-memory 2GB",
+        ),
+        (
+            "The same for kernel k-means, told as JSON",
+            "mercer plan rows.npy -k 3 --method kernel-kmeans --json",
+        ),
+    ),
     "predict": (
         (
             "Label the rows that came today",
@@ -23,6 +33,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
         (
             "The same, by two threads, told as JSON",
             "mercer predict m.mercer today.parquet --out today.csv --jobs 2 --json",
+        ),
+    ),
+    "report": (
+        (
+            "A page about a model and its rows, for any browser",
+            "mercer report m.mercer rows.parquet --out report.html",
+        ),
+        (
+            "The report alone, as Markdown",
+            "mercer report m.mercer rows.parquet --out report.md",
         ),
     ),
     "tune": (

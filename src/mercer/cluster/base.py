@@ -181,9 +181,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """All fitted state, at once and last; what an earlier fit left goes."""
         quality = self._quality(fitted, problem)
         fitted["report_"] = replace(fitted["report_"], quality=quality)
-        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
-            del self.__dict__[name]
-        self.__dict__.update(fitted)
+        kept = {n: v for n, v in vars(self).items() if not n.endswith("_") or n[0] == "_"}
+        self.__dict__ = kept | fitted  # one step: no interrupt comes between
         return self
 
     def __getattr__(self, name: str) -> Any:

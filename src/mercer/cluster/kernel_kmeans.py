@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,8 +16,10 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
 from mercer.cluster.base import Clusterer
+from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
+from mercer.cluster.resampling import Again, by_centers
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
 from mercer.data.source import Source
@@ -168,7 +171,25 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             with record.stage("labels"):
                 decide = Assignment.of_centers(factor.forget_training(), partition.centers).labels
                 labels, weights = label_rows(decide, k, problem, threads=threads)
-        return self._remember(problem, approximation, factor, partition, labels, weights, record)
+            explained = _explained_share(partition, problem, factor)
+            self._warn_of_centers(partition, explained, k, record)
+            trust = diagnose(
+                Fit(
+                    weights,
+                    labels,
+                    decide(),
+                    partial(_again, factor, problem, k),
+                    problem.kernel,
+                    trace_error=factor.trace_error,
+                    explained=explained,
+                ),
+                problem,
+                record,
+            )
+        told = {"explained": explained, "trust": trust}
+        return self._remember(
+            problem, approximation, factor, partition, labels, weights, record, told
+        )
 
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre in the factor's space: (n, k)."""
@@ -212,6 +233,21 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             threads=threads,
         )
 
+    def _warn_of_centers(
+        self, partition: Partition, explained: float, k: int, record: Recorder
+    ) -> None:
+        if explained < LITTLE_EXPLAINED and k > 1:
+            record.warn(
+                f"the centres explain only {100 * explained:.0f} % of the kernel: rows of one "
+                "cluster look unrelated to each other, and kernel k-means then prefers small dense "
+                "pieces to clusters; use a smaller gamma (gamma='auto' or 'median'), or more "
+                "clusters"
+            )
+        if not partition.is_converged:
+            record.warn(
+                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+            )
+
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
         self._kernel(approximation)
@@ -241,22 +277,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         labels: IdArray | None,
         weights: FloatArray,
         record: Recorder,
+        told: dict[str, Any],
     ) -> KernelKMeans:
-        """All fitted state, at once and last."""
-        explained = _explained_share(partition, problem)
-        if isinstance(factor, BinComponents):  # a few directions: what they miss is not explained
-            explained *= 1.0 - factor.trace_error
-        if explained < LITTLE_EXPLAINED and len(weights) > 1:
-            record.warn(
-                f"the centres explain only {100 * explained:.0f} % of the kernel: rows of one "
-                "cluster look unrelated to each other, and kernel k-means then prefers small dense "
-                "pieces to clusters; use a smaller gamma (gamma='auto' or 'median'), or more "
-                "clusters"
-            )
-        if not partition.is_converged:
-            record.warn(
-                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
-            )
+        """All fitted state, at once and last; `told`: what else the report tells."""
         order = numbering(weights, partition.centers)
         kernel = factor.kernel  # type: ignore[attr-defined]
         fitted = self._common_state(problem, order, labels, weights) | {
@@ -275,8 +298,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             kernel=repr(kernel),
             inertia=partition.inertia,
             n_iter=partition.n_iter,
-            explained=explained,
             n_full_sweeps=partition.n_full_sweeps,
+            **told,
         )
         record.raise_warnings(stacklevel=3)
         return self._install(fitted, problem)
@@ -291,9 +314,18 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return tags
 
 
-def _explained_share(partition: Partition, problem: Problem) -> float:
+def _again(factor: Factor, problem: Problem, k: int, judges: IdArray) -> Again:
+    """The centres, chosen again by some of the rows."""
+    assert factor.training_rows is not None
+    return by_centers(factor.training_rows[judges], problem.sample.weights[judges], k)
+
+
+def _explained_share(partition: Partition, problem: Problem, factor: Factor) -> float:
     """1 - Σ w‖f - c‖² / Σ w‖f‖²."""
     total = problem.sample.weights.sum()
     if problem.source.n_rows > EXACT_ROWS:
         total = problem.source.n_rows if problem.weights is None else problem.weights.sum()
-    return float(1.0 - partition.inertia / max(total * partition.mean_norm, np.finfo(float).tiny))
+    explained = 1.0 - partition.inertia / max(total * partition.mean_norm, np.finfo(float).tiny)
+    if isinstance(factor, BinComponents):  # a few directions: what they miss is not explained
+        explained *= 1.0 - factor.trace_error
+    return float(explained)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,8 +18,10 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.codes import CodeLabels
+from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
+from mercer.cluster.resampling import Again, by_scores
 from mercer.data.source import Source
 from mercer.embeddings.scores import (
     ScoreMap,
@@ -39,7 +42,7 @@ from mercer.kernels.exponential import Exponential
 from mercer.kernels.given import Precomputed
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.numbering import numbering
-from mercer.report import Recorder
+from mercer.report import Recorder, Trust
 from mercer.selection.bandwidths import around, with_gamma
 from mercer.selection.criteria import criterion
 from mercer.selection.encode import encode
@@ -205,9 +208,22 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 labels, weights = label_rows(
                     labels_by.labels, len(labels_by.codebook), problem, threads=threads
                 )
-        self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
+            self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
+            trust = diagnose(
+                Fit(
+                    weights,
+                    labels,
+                    labels_by.labels(),
+                    partial(_again, factor.training_rows, train, len(weights)),
+                    train.kernel,
+                    trace_error=factor.trace_error,
+                    n_clamped=found.n_clamped,
+                ),
+                train,
+                record,
+            )
         degrees = found.degrees(factor.training_rows)
-        done = Done(labels_by, found.values, degrees, labels, weights, selection, n_iter)
+        done = Done(labels_by, found.values, degrees, labels, weights, selection, n_iter, trust)
         return self._remember(done, problem, approximation, factor, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -558,6 +574,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             record,
             kernel=repr(kernel),
             eigenvalues=tuple(map(float, fitted["eigenvalues_"])),
+            trust=done.trust,
         )
         record.raise_warnings(stacklevel=3)
         return self._install(fitted, problem)
@@ -583,6 +600,12 @@ class Done:
     weights: FloatArray
     selection: Selection | None
     n_iter: int
+    trust: Trust | None
+
+
+def _again(F: FloatArray, train: Problem, k: int, judges: IdArray) -> Again:
+    """Scores and their directions, made again by some of the training rows."""
+    return by_scores(F[judges], train.sample.weights[judges], k)
 
 
 def _warn_of_rivals(selection: Selection, record: Recorder) -> None:

@@ -153,6 +153,11 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Weights as float64, non-negative and finite; None for None."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, np.ma.MaskedArray):
+        raise TypeError(
+            "sample_weight is a masked array, whose mask would be ignored; fill it "
+            "(sample_weight.filled(0) leaves the masked rows out)"
+        )
     weights = np.asarray(sample_weight)
     if weights.ndim == 0 and weights.dtype.kind in "fiu":
         weights = np.full(n_rows, weights)
@@ -168,6 +173,13 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight has the negative value {weights.min():g} at row "
             f"{int(weights.argmin())}; weights count rows and cannot be below 0"
+        )
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight has values up to {weights.max():.3g}, whose sum overflows; divide them "
+            "by their mean"
         )
     if not (weights > 0).any():
         raise ValueError("every sample_weight is zero: there is nothing to cluster")

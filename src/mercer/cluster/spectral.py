@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,21 +21,24 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.cones import AllLabels, EnsembleLabels, cone_labels
+from mercer.cluster.diagnosis import Fit, diagnose, evenly
 from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, fit_factor, pose
+from mercer.cluster.resampling import Again, by_cones, by_factor, by_landmarks
+from mercer.data.sample import Sample
 from mercer.data.source import Source
 from mercer.embeddings.spectral import SpectralMap, spectral_map, unit_rows
 from mercer.factors.binning import RandomBinning
 from mercer.factors.choice import as_approximation
 from mercer.factors.graphs import AffinityGraph, GivenAffinity, Neighbors
-from mercer.factors.landmarks import Landmarks
+from mercer.factors.landmarks import Edges, LandmarkGraph, Landmarks
 from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import Precomputed
 from mercer.partitions.cones import Cones, find_cones
 from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
 from mercer.partitions.numbering import numbering
-from mercer.report import Recorder
+from mercer.report import Recorder, Trust
 from mercer.selection.angles import block_notes
 from mercer.selection.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, relative_gap, strength
 
@@ -187,12 +191,28 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 if problem.sample.inverse is None:
                     give_back()  # what the eigenvectors took, before labels of many rows come
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
-        if isinstance(factor, QuantizedFactor):
-            block_notes(factor, found.values, k, record)
-        if (n_empty := int((weights == 0).sum())) and problem.weights is None:
-            record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
-        _warn_of_map(found, k, record)
-        found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed)
+            if isinstance(factor, QuantizedFactor):
+                block_notes(factor, found.values, k, record)
+            if (n_empty := int((weights == 0).sum())) and problem.weights is None:
+                record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
+            _warn_of_map(found, k, record)
+            trust = diagnose(
+                Fit(
+                    weights,
+                    labels,
+                    labels_by.labels(),
+                    partial(_again, factor, found, labels_by, problem.sample, k),
+                    None if self._is_self_scaled(approximation) else problem.kernel,
+                    is_graph=isinstance(factor, AffinityGraph),
+                    trace_error=factor.trace_error,
+                    n_clamped=found.n_clamped,
+                    eigenvalues=found.values,
+                    residuals=found.residuals,
+                ),
+                problem,
+                record,
+            )
+        found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed, trust)
         return self._remember(found_here, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -480,6 +500,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             eigenvalues=tuple(map(float, found.map.values)),
             residuals=tuple(map(float, found.map.residuals)),
             solver=found.map.solver,
+            trust=found.trust,
             gap=relative_gap(found.map.values, len(weights)),
             **words,
         )
@@ -498,6 +519,25 @@ class Found:
     ranking: list[tuple[int, float]]
     n_iter: int
     seed: int
+    trust: Trust | None
+
+
+def _again(
+    factor: Any, found: SpectralMap, labels_by: Any, sample: Sample, k: int, judges: IdArray
+) -> Again:
+    """The partition, made again by part of the rows, as far as the kind of factor allows."""
+    if isinstance(labels_by, EnsembleLabels):
+        edges = factor.training_edges
+        some = Edges(edges.idx[judges], edges.weights[judges])
+        return by_cones(labels_by.consensus.coordinates(some), sample.weights[judges], k)
+    if isinstance(factor, LandmarkGraph) and not factor.ties_rows:
+        return by_landmarks(factor, found, sample.weights, k, judges)
+    F = getattr(factor, "training_rows", None)
+    if F is not None:
+        return by_factor(F[judges].astype(np.float64), sample.weights[judges], k)
+    ids = evenly(len(found.points), len(judges))
+    points = found.points[ids, : min(k, found.points.shape[1])]
+    return by_cones(points, found.point_weights[ids], k)
 
 
 def _warn_of_map(found: SpectralMap, k: int, record: Recorder) -> None:

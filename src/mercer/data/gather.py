@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer._checkpoint import remembered
 from mercer._engine import current
+from mercer._progress import tell
 from mercer._types import FloatArray, IdArray
 from mercer.data.rows import Rows, packed, stack, unpacked
 from mercer.data.source import Source, spans
@@ -34,7 +35,10 @@ def _gathered(source: Source, ids: IdArray) -> Rows:
         for span in spans(source.n_rows, groups * GROUP)
         if np.diff(np.searchsorted(ids, span))[0] > 0
     ]
-    return stack(list(engine.rows(Taking(ids), source, None, stretches)))
+    tell(STAGE, 0, source.n_rows)
+    parts = list(engine.rows(Taking(ids), source, None, stretches))
+    tell(STAGE, source.n_rows, source.n_rows)
+    return stack(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._types import IdArray
 from mercer.data.arrays import ArraySource, BlockSource, CSRSource
 from mercer.data.dasks import DaskSource, is_dask
 from mercer.data.source import Source
@@ -105,7 +106,7 @@ def _blocks(names: tuple[str, ...], parts: list[Any]) -> BlockSource:
     return BlockSource(names, sources)
 
 
-def _array_source(X: Any) -> ArraySource:
+def _array_source(X: Any) -> Source:
     from sklearn.utils import check_array
 
     if isinstance(X, np.ma.MaskedArray):
@@ -114,6 +115,8 @@ def _array_source(X: Any) -> ArraySource:
             "or drop the masked rows"
         )
     names = _feature_names(X)
+    if hasattr(X, "sparse") and hasattr(X, "iloc"):  # a pandas frame of sparse columns
+        return CSRSource(_checked_csr(X.sparse.to_coo()), names)
     is_frame = names is not None or hasattr(X, "columns")
     kind = getattr(getattr(X, "dtype", None), "kind", "f")
     if kind in "mMSUV":
@@ -159,9 +162,11 @@ def _checked_csr(X: Any) -> sp.csr_array:
         raise ValueError(f"Complex data not supported; X has dtype {X.dtype}")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {X.dtype}, which is not numeric; convert it to numbers")
-    if X.format in ("csr", "csc"):
-        _check_indices(X)
+    if X.format == "dok":
+        X = X.tocoo()
+    _check_indices(X)
     csr = sp.csr_array(X)
+    _check_indices(csr)  # what other formats held
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
@@ -169,17 +174,32 @@ def _checked_csr(X: Any) -> sp.csr_array:
 
 
 def _check_indices(X: Any) -> None:
-    n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
-    pointers, indices = X.indptr, X.indices
-    sound = (
-        len(pointers) == n_major + 1
-        and pointers[0] == 0
-        and pointers[-1] <= min(len(indices), len(X.data))
-        and bool((np.diff(pointers) >= 0).all())
-        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < n_minor))
-    )
+    """Refuse positions outside the matrix: compiled code would read and write there."""
+    sound = True
+    if X.format == "coo":
+        sound = all(
+            len(places) == len(X.data) and _within(places, length)
+            for places, length in zip(X.coords, X.shape, strict=True)
+        )
+    elif X.format in ("csr", "csc", "bsr"):
+        rows, columns = X.blocksize if X.format == "bsr" else (1, 1)
+        n_major, n_minor = X.shape[0] // rows, X.shape[1] // columns
+        if X.format == "csc":
+            n_major, n_minor = n_minor, n_major
+        pointers, indices = X.indptr, X.indices
+        sound = (
+            len(pointers) == n_major + 1
+            and pointers[0] == 0
+            and pointers[-1] <= min(len(indices), len(X.data))
+            and bool((np.diff(pointers) >= 0).all())
+            and _within(indices, n_minor)
+        )
     if not sound:
         raise ValueError(
             f"X is a corrupt sparse {X.format.upper()}: its indices or indptr point outside its "
             f"shape {X.shape}; build it again"
         )
+
+
+def _within(places: IdArray, length: int) -> bool:
+    return len(places) == 0 or bool(places.min() >= 0 and places.max() < length)

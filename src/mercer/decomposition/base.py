@@ -97,9 +97,10 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         record: Recorder,
         *,
         stacklevel: int = 4,
+        learnt: dict[str, Any] | None = None,
         **told: Any,
     ) -> None:
-        """Fitted state that all have, at once and last; `told`: what only this one reports."""
+        """Fitted state, at once and last; `learnt`, `told`: what only this one has and reports."""
         source = problem.source
         common: dict[str, Any] = {
             "estimator": type(self).__name__,
@@ -120,13 +121,17 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         }
         report = Report(**common | told)
         record.raise_warnings(stacklevel=stacklevel)
-        self.__dict__.pop("feature_names_in_", None)
+        fitted: dict[str, Any] = {
+            "n_features_in_": source.n_features,
+            "kernel_": factor.kernel,
+            "factor_": factor.forget_training(),
+            "report_": report,
+            **(learnt or {}),
+        }
         if source.feature_names is not None:
-            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
-        self.n_features_in_ = source.n_features
-        self.kernel_ = factor.kernel
-        self.factor_ = factor.forget_training()
-        self.report_ = report
+            fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = kept | fitted  # one step: no interrupt comes between
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -239,12 +239,14 @@ class KernelPCA(FactorTransformer):
             eigenvalues=tuple(map(float, found.values)),
             residuals=tuple(map(float, found.residuals)),
             solver=found.solver,
+            learnt={
+                "components_": np.ascontiguousarray(found.vectors),
+                "offset_": found.offset,
+                "eigenvalues_": found.values * (whole / float(weights.sum())),
+                "explained_variance_ratio_": np.minimum(shares, 1.0),
+                "preimage_": preimage,
+            },
         )
-        self.components_ = np.ascontiguousarray(found.vectors)
-        self.offset_ = found.offset
-        self.eigenvalues_ = found.values * (whole / float(weights.sum()))
-        self.explained_variance_ratio_ = np.minimum(shares, 1.0)
-        self.preimage_ = preimage
 
     @property
     def _n_features_out(self) -> int:

@@ -71,15 +71,9 @@ def leading_eigenpairs(
 
 
 def _dense(A: FloatArray, k: int) -> Eigenpairs:
-    n = len(A)
-    last = [n - k, n - 1]
-    if n <= SMALL:
-        values, vectors = scipy.linalg.eigh(A, subset_by_index=last)
-        return checked_pairs(A, values, vectors, "dense")
-    _, vectors = scipy.linalg.eigh(A.astype(np.float32), subset_by_index=last, check_finite=False)
-    if vectors.shape[1] < k:  # LAPACK gives up on some matrices of tiny float32 numbers
-        values, vectors = scipy.linalg.eigh(A, subset_by_index=last)
-        return checked_pairs(A, values, vectors, "dense")
+    if len(A) <= SMALL:
+        return checked_pairs(A, *_largest(A, k), "dense")
+    _, vectors = _largest(A.astype(np.float32), k)
     vectors = vectors.astype(np.float64)
     for _ in range(POLISH):
         vectors, _ = np.linalg.qr(A @ vectors)
@@ -89,8 +83,17 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
     last_gap = float(polished.values[-2] - polished.values[-1]) if k > 1 else 1.0
     if polished.residuals.max() <= POLISHED * last_gap:
         return polished
-    values, vectors = scipy.linalg.eigh(A, subset_by_index=last, check_finite=False)
-    return checked_pairs(A, values, vectors, "dense")
+    return checked_pairs(A, *_largest(A, k), "dense")
+
+
+def _largest(A: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest by LAPACK, which finds fewer for some matrices near multiples of identity."""
+    n = len(A)
+    values, vectors = scipy.linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
+    if len(values) == k:
+        return values, vectors
+    values, vectors = np.linalg.eigh(A)  # all of them, by another algorithm
+    return values[-k:], vectors[:, -k:]
 
 
 def _arpack(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any:

@@ -74,8 +74,8 @@ def spectral_map(
     if isinstance(factor, LandmarkGraph):
         return landmark_map(factor, sample, m, solver=solver, rng=rng)
     if isinstance(factor, QuantizedFactor):  # constant on blocks: their eigenproblem is the rows'
-        return factor_map(factor.block_rows(), factor.blocks(), m, solver=solver, rng=rng)
-    return factor_map(factor.training_rows, sample, m, solver=solver, rng=rng)
+        return factor_map(factor.block_rows(), factor.blocks().weights, m, solver=solver, rng=rng)
+    return factor_map(factor.training_rows, sample.weights, m, solver=solver, rng=rng)
 
 
 def landmark_map(
@@ -127,14 +127,13 @@ def affinity_map(
 
 def factor_map(
     F: FloatArray,
-    sample: Sample,
+    w: FloatArray,
     m: int,
     *,
     solver: Solver,
     rng: np.random.Generator,
 ) -> SpectralMap:
     """The Gram matrix of a thin dense factor, Fᵀ D⁻¹ F = V Λ Vᵀ, gives coordinates F V Λ^-½."""
-    w = sample.weights
     degrees = F @ (F.T @ w.astype(F.dtype)).astype(F.dtype)
     least = 1e-6 * float(np.average(degrees, weights=w))
     clamped = degrees <= least

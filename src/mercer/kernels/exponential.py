@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from sklearn.base import clone
 
@@ -67,7 +69,7 @@ class Exponential(Kernel):
                 f"gamma={self.gamma!r} is chosen from data; fit an estimator with this kernel "
                 "or give gamma as a number"
             )
-        if not np.isfinite(self.gamma) or self.gamma <= 0:
+        if not isinstance(self.gamma, Real) or not np.isfinite(self.gamma) or self.gamma <= 0:
             raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto'")
         return float(self.gamma)
 

@@ -35,13 +35,22 @@ class FunctionKernel(Kernel):
         )
 
     def _call(self, X: Rows, Y: Rows) -> FloatArray:
-        K = np.asarray(self.function(X, Y))
+        K = np.asarray(self.function(_guarded(X), _guarded(Y)))
         if K.shape != (X.shape[0], Y.shape[0]) or K.dtype.kind not in "fiub":
             raise ValueError(
                 f"the kernel function returned {K.dtype} of shape {K.shape} for {X.shape[0]} and "
                 f"{Y.shape[0]} rows; it must return numbers of shape {(X.shape[0], Y.shape[0])}"
             )
         return K.astype(X.dtype, copy=False)
+
+
+def _guarded(X: Rows) -> Rows:
+    """The rows, safe from a function that would write into them: they may be the caller's own."""
+    if not isinstance(X, np.ndarray):
+        return X
+    view = X.view()
+    view.flags.writeable = False
+    return view
 
 
 class Precomputed(Kernel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,9 @@ class Polynomial(Kernel):
 
     def check_parameters(self) -> None:
         gamma: Any = self.gamma
-        if gamma != "auto" and (isinstance(gamma, str) or not np.isfinite(gamma) or gamma <= 0):
+        is_auto = isinstance(gamma, str) and gamma == "auto"
+        is_number = isinstance(gamma, Real) and bool(np.isfinite(float(gamma)))
+        if not is_auto and not (is_number and gamma > 0):
             raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto'")
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree={self.degree!r} must be a whole number of 1 or more")

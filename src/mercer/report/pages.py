@@ -112,7 +112,7 @@ def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _script_json(values: Any) -> str:
     """JSON for a script element: no tag, comment or line can end in it."""
-    text = json.dumps(values, separators=(",", ":"))
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -194,7 +194,7 @@ def _profile(group: Group) -> dict[str, Any]:
     cells = [
         {
             "mean": number(mean),
-            "z": f"{z:+.1f}" if isfinite(z) else "–",
+            "z": f"{z:+z.1f}" if isfinite(z) else "–",
             "strength": f"{min(abs(z) / STRONG, 1.0) * 55:.0f}" if isfinite(z) else "0",
             "way": "high" if z > 0 else "low",
         }

@@ -17,6 +17,7 @@ from mercer._tally import kernel_values
 from mercer.exceptions import MercerWarning
 from mercer.report.quality import Quality
 from mercer.report.summary import DataSummary
+from mercer.report.trust import Trust
 
 __all__ = ["Recorder", "Report", "Stage"]
 
@@ -60,6 +61,7 @@ class Report:
     gap: float | None = None  # (μ_{k+1} - μ_k) / μ_{k+1} with μ = 1 - λ, after the k-th eigenvalue
     data: DataSummary | None = None
     quality: Quality | None = None
+    trust: Trust | None = None  # of a clustering, by evidence from a sample of its rows
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -90,7 +92,7 @@ class Report:
         names = ("cluster_weights", "notes", "warnings", "eigenvalues", "residuals")
         lists = {name: tuple(values.get(name, ())) for name in names}
         stages = tuple(Stage(**stage) for stage in values["stages"])
-        parts = {"data": DataSummary, "quality": Quality}
+        parts = {"data": DataSummary, "quality": Quality, "trust": Trust}
         read = {
             name: part.from_dict(values[name])  # type: ignore[attr-defined]
             for name, part in parts.items()
@@ -121,6 +123,8 @@ class Report:
             lines[-1] += f"; relative gap {self.gap:.2f} after the clusters' own"
         if self.quality is not None and self.quality.separation is not None:
             lines.append(f"  separation     {self.quality.separation:.2f}{_stability(self)}")
+        if self.trust is not None:
+            lines.append(f"  trust          {self.trust}")
         lines += [
             f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
             f"peak {human_bytes(stage.peak_memory)}{_values(stage)})"

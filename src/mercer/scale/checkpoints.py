@@ -44,7 +44,7 @@ def checkpoint(folder: str | os.PathLike[str]) -> Iterator[Folder]:
 
     Parameters
     ----------
-    folder : where results are kept; it is made if it does not exist.
+    folder : path of the folder; it is made where there is none
 
     Examples
     --------

@@ -24,7 +24,7 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.ERROR,
         ) as cluster,
         distributed.Client(cluster) as client,

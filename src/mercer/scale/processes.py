@@ -97,13 +97,9 @@ class Processes(PoolEngine):
 
     Examples
     --------
-    >>> import mercer
-    >>> from mercer.datasets import rings
-    >>> X, y = rings(2000, random_state=0)
-    >>> with mercer.on(mercer.Processes(1)):
-    ...     model = mercer.SpectralClustering(3, random_state=0).fit(X)
-    >>> model.n_clusters_
-    3
+    >>> from mercer import Processes
+    >>> Processes(2).n_workers
+    2
     """
 
     def __init__(self, n_workers: int | None = None) -> None:

@@ -11,6 +11,7 @@ __all__ = [
     "CLEAR",
     "SURE",
     "gap_warnings",
+    "is_determined",
     "n_components",
     "ranked_gaps",
     "relative_gap",
@@ -29,15 +30,17 @@ def ranked_gaps(values: FloatArray, most: int) -> list[tuple[int, float]]:
     With μ = 1 - λ, the gap after the k-th eigenvalue is (μ_{k+1} - μ_k) / μ_{k+1}: near 1 where k
     clusters are tied together much more loosely than anything within them.
     """
-    mu = np.maximum(1.0 - values, LEAST)
     sizes = range(2, min(most, len(values) - 1) + 1)
-    gaps = [(k, float((mu[k] - mu[k - 1]) / mu[k])) for k in sizes]
+    gaps = [(k, relative_gap(values, k) or 0.0) for k in sizes]
     return sorted(gaps, key=lambda pair: -pair[1])
 
 
 def relative_gap(values: FloatArray, k: int) -> float | None:
-    """The gap after the k-th eigenvalue, None where the next one was not computed."""
-    return dict(ranked_gaps(values, k)).get(k)
+    """(μ_{k+1} - μ_k) / μ_{k+1} with μ = 1 - λ; None where the next one was not computed."""
+    if not 1 < k < len(values):
+        return None
+    here, after = np.maximum(1.0 - values[k - 1 : k + 1], LEAST)
+    return float((after - here) / after)
 
 
 def strength(gap: float) -> float:
@@ -48,6 +51,16 @@ def strength(gap: float) -> float:
 def n_components(values: FloatArray) -> int:
     """Parts of the graph that nothing ties together: eigenvalues equal to 1."""
     return int((1.0 - values < LEAST).sum())
+
+
+def is_determined(values: FloatArray, residuals: FloatArray, k: int) -> bool:
+    """Whether the eigenvectors are settled: no more parts than clusters, a gap beyond the error."""
+    error = float(residuals[: k + 1].max())
+    return (
+        n_components(values) <= k
+        and error <= UNSOLVED
+        and float(values[k - 1] - values[k]) >= 10 * error
+    )
 
 
 def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Recorder) -> None:

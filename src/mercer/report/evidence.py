@@ -1,0 +1,78 @@
+"""What speaks for or against a clustering, measured on a bounded sample of rows.
+
+Nothing here knows an estimator: arrays in, numbers out. `alike` is a matrix of similarities between
+the rows of a sample (any increasing function of them does, e.g. minus a distance), `labels` are the
+clusters these rows were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from mercer._types import FloatArray, IdArray
+from mercer.metrics.pairs import adjusted_rand
+
+__all__ = ["agreement", "chance_cut", "cut_share", "loose_share", "nearest_ties"]
+
+CHANCE_CUTS = 8  # partitions by random centres that the found one is compared with
+
+
+def nearest_ties(alike: FloatArray, n_neighbors: int) -> IdArray:
+    """The rows most like each row, itself apart: (n, n_neighbors)."""
+    others = alike.copy()
+    np.fill_diagonal(others, -np.inf)
+    ties: IdArray = np.argpartition(-others, n_neighbors - 1, axis=1)[:, :n_neighbors]
+    return ties
+
+
+def cut_share(ties: IdArray, labels: IdArray) -> float:
+    """Share of ties that leave their cluster; 1 is what labels at random would cut."""
+    shares = np.bincount(labels) / len(labels)
+    by_chance = 1.0 - float(shares @ shares)
+    if by_chance <= 0:
+        return 0.0
+    return float((labels[ties] != labels[:, None]).mean()) / by_chance
+
+
+def chance_cut(
+    alike: FloatArray, ties: IdArray, n_clusters: int, *, rng: np.random.Generator
+) -> float:
+    """`cut_share` of cells around random rows: clusters that no structure guides."""
+    cuts = []
+    for _ in range(CHANCE_CUTS):
+        centers = rng.choice(len(alike), n_clusters, replace=False)
+        cuts.append(cut_share(ties, alike[:, centers].argmax(axis=1)))
+    return float(np.mean(cuts))
+
+
+def loose_share(ties: IdArray, labels: IdArray) -> float:
+    """Share of rows that no path of ties within their cluster leads to its largest piece."""
+    n, q = ties.shape
+    rows, columns = np.repeat(np.arange(n), q), ties.ravel()
+    inside = labels[rows] == labels[columns]
+    graph = sp.csr_array(
+        (np.ones(int(inside.sum())), (rows[inside], columns[inside])), shape=(n, n)
+    )
+    _, pieces = connected_components(graph, directed=False)
+    sizes = np.bincount(pieces)
+    largest = np.zeros(int(labels.max()) + 1)
+    np.maximum.at(largest, labels, sizes[pieces])
+    return 1.0 - float(largest.sum()) / n
+
+
+def agreement(
+    recluster: Callable[[IdArray, np.random.Generator], IdArray], n: int, *, seeds: int = 1
+) -> float:
+    """ARI of clusterings made from disjoint halves of n rows, on all of them."""
+    scores = []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(n)
+        halves = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+        one, other = (recluster(half, rng) for half in halves)
+        scores.append(adjusted_rand(one, other))
+    return float(np.mean(scores))
