@@ -151,11 +151,10 @@ def _tiles(report: Report, view: View) -> list[tuple[str, str, str]]:
         name = f"{view.noun.capitalize()}s"
         tiles.append((name, f"{len(view.weights)}", f"the largest holds {largest}"))
     if report.quality is not None and report.quality.separation is not None:
-        tiles.append(
-            ("Separation", f"{report.quality.separation:.2f}", "1: far apart, 0: touching")
-        )
-    if report.quality is not None and report.quality.stability is not None:
-        tiles.append(("Stability", f"{report.quality.stability:.2f}", "1: two halves agree"))
+        apart = f"{report.quality.separation:.2f}"
+        tiles.append(("Separation", apart, "1: far apart, 0: touching"))
+    if report.stability is not None:
+        tiles.append(("Stability", f"{report.stability:.2f}", "1: two halves agree"))
     if report.gap is not None:
         tiles.append(("Spectral gap", f"{report.gap:.2f}", "1: the number of clusters is clear"))
     seconds = sum(stage.seconds for stage in report.stages)
@@ -228,7 +227,7 @@ def _heat_map(selection: Selection | None) -> dict[str, Any] | None:
 
 
 def _trust(report: Report) -> Any:
-    trust = getattr(report, "trust", None)
+    trust = report.trust
     return trust if trust is not None and trust.grade in GRADES else None
 
 

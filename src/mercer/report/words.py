@@ -71,9 +71,11 @@ def _spectrum(report: Report) -> list[tuple[str, str]]:
 
 def quality_facts(report: Report) -> list[tuple[str, str]]:
     """How far the clusters stand apart, and how firmly."""
-    quality = report.quality
-    if quality is None:
-        return []
-    where = f"on {quality.n_rows:,} rows, 1 is best"
-    figures = (("separation", quality.separation), ("stability", quality.stability))
-    return [(name, f"{value:.2f} ({where})") for name, value in figures if value is not None]
+    quality, told = report.quality, []
+    if quality is not None and quality.separation is not None:
+        told.append(("separation", f"{quality.separation:.2f} (on {quality.n_rows:,} rows)"))
+    if report.stability is not None:
+        told.append(("stability", f"{report.stability:.2f} (clusters made from two halves)"))
+    if report.trust is not None:
+        told.append(("trust", report.trust.grade))
+    return told
