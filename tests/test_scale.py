@@ -173,6 +173,26 @@ def test_any_chunking(engine: Any, rows: Any, tmp_path: Path, budget: str) -> No
             assert_array_equal(model.predict(data), here.labels_)
 
 
+def test_dask_collections_stay_on_their_cluster(
+    client: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    da = pytest.importorskip("dask.array")
+    from mercer.data.dasks import DaskSource
+
+    def compute_here(*arguments: Any) -> None:
+        raise AssertionError("a partition came to the client")
+
+    X = da.from_array(rows, chunks=(3001, 3))
+    here = KernelKMeans(3, rank=20, random_state=0).fit(rows).labels_
+    for data in (X, X.persist()):
+        model = KernelKMeans(3, rank=20, random_state=0).fit(data)  # its client is the default one
+        with monkeypatch.context() as patched:
+            patched.setattr(DaskSource, "_compute", compute_here)
+            assert_array_equal(model.predict(data), here)
+            with on(client):
+                assert_array_equal(model.predict(data), here)
+
+
 def test_sparse_rows_and_column_blocks(engine: Any, rows: Any) -> None:
     sparse = sp.csr_array(np.where(np.abs(rows) > 1, rows, 0.0))
     blocks = {"a": sparse, "b": rows}
@@ -525,12 +545,12 @@ def test_a_fit_that_was_cut_short_takes_up_where_it_was(
     stages: list[str] = []
     with (
         mercer.checkpoint(tmp_path / "other") as again,
-        listening(lambda stage, done, total: stages.append(stage)),
+        listening(lambda stage, done, total: stages.append(stage) if total else None),
     ):
         model.fit(path)
     assert again.n_computed == 1  # the labels
     assert again.n_reused == first.n_computed - 1
-    assert "full sweeps" not in stages
+    assert set(stages) == {"labels"}
     assert_array_equal(model.cluster_centers_, whole.cluster_centers_)
     assert_array_equal(model.cluster_weights_, whole.cluster_weights_)
     assert_array_equal(model.predict(path), whole.predict(path))
@@ -699,7 +719,7 @@ def test_engines_that_cannot_be_are_refused(npy: Path) -> None:
     ):
         ran = CliRunner().invoke(app, ["cluster", str(npy), *arguments])
         assert ran.exit_code == 2, ran.output
-        assert word in ran.output
+        assert word in re.sub(r"[^\w-]+", " ", ran.output)
 
 
 def test_without_dask_all_else_works(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from mercer.scale import Processes, local_cluster
 ROWS = 10_000_000
 RANK, LANDMARKS = 128, 1000
 LEARNING_ROWS = 200_000
-WARMING_ROWS = 2_000_000
+WARMING_ROWS = 1_000_000
 BLOCK_ROWS = 262_144
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mercer._threads import in_order
 
-__all__ = ["Engine", "RowTask", "current", "each", "running"]
+__all__ = ["Engine", "RowTask", "current", "current_for", "each", "running"]
 
 
 class RowTask(Protocol):
@@ -45,6 +45,16 @@ _engine: ContextVar[Engine | None] = ContextVar("mercer_engine", default=None)
 def current() -> Engine | None:
     """The engine of this context; None is the plain loop."""
     return _engine.get()
+
+
+def current_for(source: Any) -> Engine | None:
+    """The engine of this context; without one, rows of a Dask collection stay on its cluster."""
+    engine, client = _engine.get(), getattr(source, "client", None)
+    if engine is not None or client is None:
+        return engine
+    from mercer.scale.futures import DaskEngine
+
+    return DaskEngine(client)
 
 
 @contextmanager

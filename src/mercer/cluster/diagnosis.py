@@ -117,11 +117,13 @@ def _among_rows(fit: Fit, problem: Problem, k: int) -> dict[str, float]:
 
 
 def _similarities(alike: FloatArray) -> dict[str, float]:
-    others = alike[~np.eye(len(alike), dtype=bool)].reshape(len(alike), -1)
+    n, own = len(alike), alike.trace()
+    least, mean = float(alike.min()), float((alike.sum() - own) / (n * (n - 1)))
+    np.fill_diagonal(alike, -np.inf)  # ours: nobody looks at it again
     return {
-        "nearest": float(np.median(others.max(axis=1))),
-        "mean_alike": float(others.mean()),
-        "least_alike": float(others.min()),
+        "nearest": float(np.median(alike.max(axis=1))),
+        "mean_alike": mean,
+        "least_alike": least,
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._checkpoint import remembered
-from mercer._engine import current
+from mercer._engine import current_for
 from mercer._progress import tell
 from mercer._types import FloatArray, IdArray
 from mercer.data.rows import Rows, packed, stack, unpacked
@@ -26,7 +26,7 @@ def gather(source: Source, ids: IdArray) -> Rows:
 
 
 def _gathered(source: Source, ids: IdArray) -> Rows:
-    engine = current()
+    engine = current_for(source)
     if engine is None or len(ids) == 0:
         return taken(source, ids)
     groups = -(-source.n_rows // (GROUP * TASKS_PER_WORKER * engine.n_workers))

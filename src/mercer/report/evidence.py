@@ -18,14 +18,20 @@ from mercer.metrics.pairs import adjusted_rand
 
 __all__ = ["agreement", "chance_cut", "cut_share", "loose_share", "nearest_ties"]
 
+BLOCK = 128  # rows that neighbours are sought for at a time: little memory
 CHANCE_CUTS = 8  # partitions by random centres that the found one is compared with
 
 
 def nearest_ties(alike: FloatArray, n_neighbors: int) -> IdArray:
     """The rows most like each row, itself apart: (n, n_neighbors)."""
-    others = alike.copy()
-    np.fill_diagonal(others, -np.inf)
-    ties: IdArray = np.argpartition(-others, n_neighbors - 1, axis=1)[:, :n_neighbors]
+    n = len(alike)
+    ties = np.empty((n, n_neighbors), np.intp)
+    for start in range(0, n, BLOCK):
+        unlike = -alike[start : start + BLOCK]
+        rows = np.arange(len(unlike))
+        unlike[rows, start + rows] = np.inf
+        order = np.argpartition(unlike, n_neighbors - 1, axis=1)
+        ties[start : start + BLOCK] = order[:, :n_neighbors]
     return ties
 
 
@@ -45,7 +51,9 @@ def chance_cut(
     cuts = []
     for _ in range(CHANCE_CUTS):
         centers = rng.choice(len(alike), n_clusters, replace=False)
-        cuts.append(cut_share(ties, alike[:, centers].argmax(axis=1)))
+        labels = alike[:, centers].argmax(axis=1)
+        labels[centers] = np.arange(n_clusters)
+        cuts.append(cut_share(ties, labels))
     return float(np.mean(cuts))
 
 
