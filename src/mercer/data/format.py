@@ -72,6 +72,13 @@ class RowFormat:
             out[:] = X
         return out
 
+    def undo(self, rows: Rows) -> Rows:
+        """Rows in this format as they came: the shift added again."""
+        if isinstance(rows, BlockRows):
+            pairs = zip(rows.parts, self.blocks, strict=True)
+            return BlockRows(rows.names, tuple(f.undo(part) for part, f in pairs))
+        return rows.copy() if self.shift is None else rows + self.shift
+
     def _parts(self, X: Rows) -> list[Any]:
         """The blocks of X in the order of the fit, whatever order they come in."""
         found = dict(zip(X.names, X.parts, strict=True)) if isinstance(X, BlockRows) else {}

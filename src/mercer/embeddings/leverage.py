@@ -12,7 +12,7 @@ import numpy as np
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray
 
-__all__ = ["ridge_leverage", "secular_leverage", "sums_of_squares"]
+__all__ = ["ridge_leverage", "secular_leverage", "squared_remainders"]
 
 _jit = LazyModule("mercer.embeddings._leverage_jit")
 
@@ -40,7 +40,7 @@ def ridge_leverage(
     return np.clip(1.0 - ridge / np.maximum(kappa + ridge - explained, ridge), 0.0, 1.0)
 
 
-def sums_of_squares(phi: Any, A: FloatArray) -> FloatArray:
+def squared_remainders(phi: Any, A: FloatArray) -> FloatArray:
     """ρ² = ‖φ‖² - ‖a‖² of sparse rows φ."""
     lengths = np.asarray(phi.multiply(phi).sum(axis=1)).ravel()
     return np.maximum(lengths - np.einsum("ij,ij->i", A, A), 0.0)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mercer._lazy import LazyModule
 from mercer._threads import in_order
@@ -28,6 +29,7 @@ __all__ = ["NeighborKernel", "Ties", "neighbor_kernel"]
 
 _jit = LazyModule("mercer.factors._neighbors_jit")
 
+OFFSET = 0.01  # of the mean degree; twice as much hides thin clusters behind dense ones
 TILE_ROWS = 512  # rows whose similarities to the buffer are held at once
 
 
@@ -37,7 +39,7 @@ class Ties:
 
     similarities: sp.csr_array  # (n, s) k(x, y) of mutual neighbours
     own: FloatArray  # (n,) k(x, x)
-    degrees: FloatArray  # (n,) Σ of a row's similarities, its own included; ones if not asked for
+    degrees: FloatArray  # (n,) Σ of similarities and an offset; 1 if not normalised
 
     def __len__(self) -> int:
         return len(self.own)
@@ -45,13 +47,26 @@ class Ties:
     def take(self, ids: IdArray) -> Ties:
         return Ties(sp.csr_array(self.similarities[ids]), self.own[ids], self.degrees[ids])
 
+    @staticmethod
+    def stacked(tiles: list[Ties]) -> Ties:
+        """The ties of consecutive rows as one."""
+        if len(tiles) == 1:
+            return tiles[0]
+        return Ties(
+            sp.csr_array(sp.vstack([tile.similarities for tile in tiles], format="csr")),
+            np.concatenate([tile.own for tile in tiles]),
+            np.concatenate([tile.degrees for tile in tiles]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class NeighborKernel:
     """A buffer of rows and the sparse kernel matrix between them.
 
     With `is_normalized`, `matrix` is D^-½ K D^-½, D being the degrees that rows had when they
-    came (or when the kernel was last made anew); otherwise all degrees are 1.
+    came (or when the kernel was last made anew) plus `offset`, a little of their mean then, which
+    keeps a few rows that are tied to nothing else from being the best of clusters. Otherwise all
+    degrees are 1.
     """
 
     kernel: Kernel
@@ -63,6 +78,7 @@ class NeighborKernel:
     matrix: sp.csr_array  # (s, s) float64
     n_neighbors: int
     is_normalized: bool
+    offset: float = 0.0  # of the degrees
 
     def __len__(self) -> int:
         return len(self.thresholds)
@@ -88,13 +104,13 @@ class NeighborKernel:
             K = np.ascontiguousarray(similar(X), dtype=dtype)
             entries = _mutual(K, thresholds, self.n_neighbors, dtype(floor), nearest=nearest)
             own = np.asarray(self.kernel.diagonal(X), np.float64)
-            sums = np.asarray(entries.sum(axis=1)).ravel() + own
+            sums = np.asarray(entries.sum(axis=1)).ravel() + own + self.offset
             degrees = sums if self.is_normalized else np.ones(len(own))
             return Ties(entries, own, np.where(degrees > 0, degrees, 1.0))
 
         def of_rows(X: Rows) -> Ties:
             starts = range(0, X.shape[0], TILE_ROWS)
-            return _stacked([of_tile(part(X, i, i + TILE_ROWS)) for i in starts])
+            return Ties.stacked([of_tile(part(X, i, i + TILE_ROWS)) for i in starts])
 
         return of_rows
 
@@ -102,11 +118,9 @@ class NeighborKernel:
         """Φᵀ: the ties as rows of the matrix, (n, s)."""
         if not self.is_normalized:
             return ties.similarities
-        rows, columns = (
-            sp.dia_array((x**-0.5, 0), shape=(len(x),) * 2)
-            for x in (ties.degrees[None], self.degrees[None])
-        )
-        return sp.csr_array(rows @ ties.similarities @ columns)
+        csr = ties.similarities
+        scales = np.repeat(ties.degrees, np.diff(csr.indptr)) * self.degrees[csr.indices]
+        return sp.csr_array((csr.data / np.sqrt(scales), csr.indices, csr.indptr), shape=csr.shape)
 
     def between(self, X: Rows, ties: Ties) -> FloatArray:
         """K_bb: the kernel between new rows, by the same test as within the buffer."""
@@ -143,7 +157,7 @@ class NeighborKernel:
             matrix=sp.csr_array(sp.block_array([[self.matrix, phi.T], [phi, new]], format="csr")),
         )
 
-    def kept(self, keep: FloatArray) -> NeighborKernel:
+    def kept(self, keep: NDArray[np.bool_]) -> NeighborKernel:
         """The buffer without the rows that are not marked."""
         ids = np.flatnonzero(keep)
         return replace(
@@ -198,14 +212,14 @@ def neighbor_kernel(
     K = sp.csr_array(sp.vstack(list(in_order(mutual, starts, threads)), format="csr"))
     K = sp.csr_array((K + K.T) / 2)
     K.sort_indices()
-    degrees = np.ones(s)
+    degrees, offset = np.ones(s), 0.0
     if is_normalized:
-        degrees = np.asarray(K.sum(axis=1)).ravel()
-        degrees = np.where(degrees > 0, degrees, 1.0)
+        sums = np.asarray(K.sum(axis=1)).ravel()
+        offset = OFFSET * float(sums.mean())
+        degrees = sums + offset if offset > 0 else degrees
         K.data /= np.sqrt(degrees[K.indices] * np.repeat(degrees, np.diff(K.indptr)))
-    return NeighborKernel(
-        kernel, row_format, rows, weights, thresholds, degrees, K, n_neighbors, is_normalized
-    )
+    sizes = (n_neighbors, is_normalized, offset)
+    return NeighborKernel(kernel, row_format, rows, weights, thresholds, degrees, K, *sizes)
 
 
 def remade(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
@@ -233,13 +247,3 @@ def _mutual(
     indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
     _jit.fill_entries(K, thresholds, least, indptr, indices, data)
     return sp.csr_array((data, indices, indptr), shape=K.shape)
-
-
-def _stacked(tiles: list[Ties]) -> Ties:
-    if len(tiles) == 1:
-        return tiles[0]
-    return Ties(
-        sp.csr_array(sp.vstack([tile.similarities for tile in tiles], format="csr")),
-        np.concatenate([tile.own for tile in tiles]),
-        np.concatenate([tile.degrees for tile in tiles]),
-    )

@@ -35,9 +35,7 @@ def relabelled(
     return nearest_center(F @ A + b)[0]
 
 
-def label_means(
-    F: FloatArray, weights: FloatArray, labels: IdArray, n_clusters: int
-) -> FloatArray:
+def label_means(F: FloatArray, weights: FloatArray, labels: IdArray, n_clusters: int) -> FloatArray:
     """The mean of the rows with each label; where there are none, a point that none is near."""
     sums, counts = sums_by_label(F, labels, weights, n_clusters)
     far = 1.0 + 2.0 * float(np.sqrt(np.einsum("ij,ij->i", F, F).max(initial=0.0)))

@@ -53,6 +53,7 @@ class Report:
     eigenvalues: tuple[float, ...] = ()
     residuals: tuple[float, ...] = ()  # ‖A v - λ v‖ of each
     solver: str = ""
+    stream: dict[str, float] = field(default_factory=dict)  # additions, evictions, drift …
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,6 +88,9 @@ class Report:
         if self.eigenvalues:
             values = ", ".join(f"{value:.4f}" for value in self.eigenvalues[:8])
             lines.append(f"  eigenvalues    {values}{', …' if len(self.eigenvalues) > 8 else ''}")
+        if self.stream:
+            words = ", ".join(f"{value:,.4g} {name}" for name, value in self.stream.items())
+            lines.append(f"  stream         {words}")
         lines += [
             f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
             f"peak {human_bytes(stage.peak_memory)})"
