@@ -446,11 +446,12 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             _check_kind(source.read(0, 1), _example(self))
         weights = checked_weights(sample_weight, source.n_rows)
         kernel = vars(self).get("kernel_")
-        if kernel is None:
+        if vars(self).get("stream_") is None:
             kernel = as_kernel(self.kernel, self.gamma)
             for simple in kernel.parts():
                 simple.check_parameters()
             kernel = kernel.named_columns(source.feature_names)
+        assert kernel is not None
         bytes_per_row = source.n_features * source.dtype.itemsize
         block_rows = Budget.of(self.max_memory).block_rows(bytes_per_row, TILE)
         check_values(kernel, summarize(source, block_rows=block_rows), source)
@@ -548,7 +549,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """What every fit of this estimator leaves."""
         fitted: dict[str, Any] = {"key_": plan.key, "stream_": state, "queue_": queue.joined()}
         if state is None:
-            return fitted
+            kernel = as_kernel(self.kernel, self.gamma)
+            return fitted | {"kernel_": kernel, "cluster_weights_": np.zeros(0)}
         if not state.is_converged:
             record.warn(
                 f"the first k-means still moved after max_iter={self.max_iter} sweeps; raise "

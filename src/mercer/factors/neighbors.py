@@ -30,6 +30,7 @@ __all__ = ["NeighborKernel", "Ties", "neighbor_kernel"]
 _jit = LazyModule("mercer.factors._neighbors_jit")
 
 OFFSET = 0.01  # of the mean degree; twice as much hides thin clusters behind dense ones
+LOWEST = float(np.finfo(np.float32).min)  # a threshold that every similarity reaches
 TILE_ROWS = 512  # rows whose similarities to the buffer are held at once
 
 
@@ -98,7 +99,7 @@ class NeighborKernel:
         """
         similar = self.kernel.against(cast(self.rows, dtype))
         thresholds = self.thresholds.astype(dtype)
-        floor = np.finfo(dtype).tiny if self.is_normalized else -np.inf
+        floor = np.finfo(dtype).tiny if self.is_normalized else LOWEST
 
         def of_tile(X: Rows) -> Ties:
             K = np.ascontiguousarray(similar(X), dtype=dtype)
@@ -138,7 +139,7 @@ class NeighborKernel:
     def least(self, X: Rows) -> FloatArray:
         """The thresholds of new rows: their p-th largest similarity to the buffer."""
         if self.n_neighbors >= len(self):
-            return np.full(X.shape[0], -np.inf)
+            return np.full(X.shape[0], LOWEST)
         K = np.asarray(self.kernel.matrix(X, self.rows), np.float64)
         place = K.shape[1] - self.n_neighbors
         return np.partition(K, place, axis=1)[:, place]
@@ -196,13 +197,13 @@ def neighbor_kernel(
 
     starts = range(0, s, TILE_ROWS)
     if p >= s:
-        thresholds = np.full(s, -np.inf)
+        thresholds = np.full(s, LOWEST)
     else:
         largest = in_order(
             lambda i: np.partition(tile(i), s - p, axis=1)[:, s - p], starts, threads
         )
         thresholds = np.concatenate(list(largest))
-    floor = np.finfo(float).tiny if is_normalized else -np.inf
+    floor = np.finfo(float).tiny if is_normalized else LOWEST
 
     def mutual(start: int) -> sp.csr_array:
         K = tile(start)
