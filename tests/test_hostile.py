@@ -294,7 +294,8 @@ def test_predict_is_as_strict_as_fit(make):
     assert 0 <= far[0] < 3
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if "KMeans" in name])
+# Streams divide ties by degrees, so that a narrow kernel still follows neighbours.
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.startswith("KernelKMeans")])
 def test_a_narrow_bandwidth_is_called_out(name):
     make = ESTIMATORS[name]
     X, _ = make_blobs(500, 2, centers=[[-10, 0], [10, 0], [0, 17]], random_state=0)

@@ -127,6 +127,19 @@ def test_kernels_of_blocks_counts_and_text(is_normalized, threads):
 
 
 @seeds
+@pytest.mark.parametrize("is_normalized", [False, True])
+def test_weight_two_is_the_row_twice_in_the_spectrum(seed, is_normalized):
+    """Without a limit on neighbours: the kernel of repeated rows has the same eigenvalues."""
+    X = cloud(seed, 40)
+    weights = np.random.default_rng(seed).integers(1, 4, 40)
+    sizes = {"n_neighbors": 1000, "is_normalized": is_normalized}
+    weighted = neighbor_kernel(RBF(0.1), DOUBLE, X, weights * 1.0, **sizes)
+    repeated = graph_of(np.repeat(X, weights, axis=0), 1000, is_normalized=is_normalized)
+    several = np.linalg.eigvalsh(repeated.matrix.toarray())[-20:]
+    assert np.linalg.eigvalsh(weighted.matrix.toarray())[-20:] == pytest.approx(several, abs=1e-9)
+
+
+@seeds
 def test_appending_all_that_a_matrix_has_is_exact(seed):
     """With full rank and the blocks of K, the bordered matrix has its own eigenpairs."""
     X = cloud(seed, 60)
@@ -177,7 +190,7 @@ def test_eigenpairs_follow_five_hundred_additions_and_evictions(is_normalized):
         ties = graph.ties(np.float64)(new)
         phi, K_bb = graph.normalized(ties), graph.between(new, ties)
         values, vectors = appended(values, vectors, phi.T, K_bb, 20, K=graph.matrix)
-        graph = graph.with_rows(new, np.ones(50), ties, phi, K_bb)
+        graph = graph.with_rows(new, ties, phi, K_bb)
         keep = rows_to_keep(leverage_of_rows(vectors), 50)
         graph = graph.kept(keep)
         values, vectors = evicted(values, vectors, keep, K=graph.matrix)

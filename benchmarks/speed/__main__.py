@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("cholesky", "kmeans", "memory", "features", "spectral", "shapes", "kpca", "image")
+NAMES = (
+    *("cholesky", "kmeans", "memory", "features", "spectral", "shapes", "kpca", "image"),
+    "stream",
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("--data", help="folder of the benchmark data (default: MERCER_DATA)")
+    parser.add_argument("--part", help="only this part, where a benchmark has several")
     arguments = parser.parse_args()
-    import_module(f"benchmarks.speed.{arguments.name}").run(arguments.data)
+    options = {} if arguments.part is None else {"part": arguments.part}
+    import_module(f"benchmarks.speed.{arguments.name}").run(arguments.data, **options)
 
 
 if __name__ == "__main__":

@@ -127,13 +127,20 @@ def _npy_pieces(stream: Any) -> Iterator[FloatArray]:
     """Arrays in .npy format, one after another."""
     while stream.peek(1):
         try:
-            rows = np.lib.format.read_array(stream, allow_pickle=False)
+            rows = np.lib.format.read_array(_Pipe(stream), allow_pickle=False)
         except ValueError as error:
             raise ValueError(f"the input is no array in .npy format ({error})") from error
         if rows.ndim != 2:
             raise ValueError(f"an array of the input has shape {rows.shape}; 2-d ones are wanted")
         for start in range(0, len(rows), PIECE_ROWS):
             yield _numbers(rows[start : start + PIECE_ROWS])
+
+
+class _Pipe:
+    """Only `read`: numpy asks files of the system where they stand, and a pipe stands nowhere."""
+
+    def __init__(self, stream: Any) -> None:
+        self.read = stream.read
 
 
 READERS = {"arrow": _arrow_pieces, "csv": _csv_pieces, "npy": _npy_pieces}

@@ -24,6 +24,7 @@ from mercer.embeddings.incremental import (
     appended,
     evicted,
     leverage_of_rows,
+    polished,
     positive,
     residuals,
     rows_to_keep,
@@ -42,6 +43,8 @@ TURNOVER = 0.5  # of the buffer: after so many additions, new eigenpairs whateve
 LEAST_ADDITIONS = 64  # that a batch may bring, however few the clusters
 ADDITIONS = 0.125  # of the number of clusters, beyond that: what bounds the cost of a batch
 WARM_SWEEPS = 10
+HELD = 0.5  # of an eigenvector, by one row
+POLISH = 2  # block power steps
 LARGEST_SINGLE = 1e9  # squares of larger float32 values lose digits or overflow
 LEAST_RIDGE = 1e-3  # beside the mean of k(x, x)
 EIGEN_TOLERANCE = 1e-4
@@ -116,7 +119,7 @@ def begun(
     clusters = nearest_center(F @ A + b)[0]
     totals = np.bincount(clusters, weights=graph.weights, minlength=k).astype(np.float64)
     order = numbering(totals, found.centers)
-    clusters = _with_untied(graph, np.argsort(order)[clusters])
+    clusters = _with_untied(graph, vectors, np.argsort(order)[clusters])
     born = np.zeros(len(graph), np.int64)
     return Stream(
         graph,
@@ -135,12 +138,12 @@ def absorbed(
 ) -> Stream:
     """Steps 9 to 14 for a batch of rows in the graph's format."""
     first_row, n_rows = state.n_seen, rows.shape[0]
-    new, ids, state = _unseen(state, rows, weights)
+    new, ids, weights, state = _unseen(state, rows, weights)
     state = replace(state, n_seen=first_row + n_rows, n_batches=state.n_batches + 1)
     if not len(ids):
         return state
-    leverage, ties, labels = _looked_at(plan, state, new, threads=threads)
-    counts = np.bincount(labels, weights=weights[ids], minlength=state.n_clusters)
+    leverage, ties, labels = _looked_at(plan, state, new, weights, threads=threads)
+    counts = np.bincount(labels, weights=weights, minlength=state.n_clusters)
     decay = 1.0 - plan.forgetting
     state = replace(state, cluster_weights=decay * state.cluster_weights + counts)
     chances = _chances(plan, state, leverage, first_row + ids)
@@ -148,13 +151,7 @@ def absorbed(
     if len(chosen):
         newcomers = cast(take(new, chosen), np.float64)
         state = _with_rows(
-            plan,
-            state,
-            newcomers,
-            weights[ids][chosen],
-            ties.take(chosen),
-            labels[chosen],
-            threads=threads,
+            plan, state, newcomers, ties.take(chosen), labels[chosen], threads=threads
         )
     if state.pending >= plan.recluster_every:
         state = reclustered(plan, state, threads=threads)
@@ -162,7 +159,9 @@ def absorbed(
 
 
 def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
-    """k-means from the labels there are; new eigenpairs first where the old have drifted."""
+    """k-means from the labels there are, after the eigenpairs were polished or made anew."""
+    values, vectors = polished(state.graph.matrix, state.values, state.vectors, steps=POLISH)
+    state = replace(state, values=values, vectors=vectors)
     drift = _drift(state)
     if drift > DRIFT:
         state, drift = _refactorized(plan, state, threads=threads), 0.0
@@ -171,7 +170,7 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     clusters = relabelled(
         F, row_weights(state.graph), state.clusters, k, max_iter=WARM_SWEEPS, threads=threads
     )
-    clusters = _with_untied(state.graph, clusters)
+    clusters = _with_untied(state.graph, state.vectors, clusters)
     totals = np.zeros(k)
     totals[: state.n_clusters] = state.cluster_weights
     had_rows = np.bincount(state.clusters, minlength=k) > 0
@@ -192,7 +191,9 @@ def row_draws(key: int, first_row: int, n_rows: int) -> FloatArray:
     return np.random.Generator(bits).random(n_rows + skipped)[skipped:]
 
 
-def _unseen(state: Stream, rows: Rows, weights: FloatArray) -> tuple[Rows, IdArray, Stream]:
+def _unseen(
+    state: Stream, rows: Rows, weights: FloatArray
+) -> tuple[Rows, IdArray, FloatArray, Stream]:
     """The rows that the buffer has not, one of each kind; those it has make its own heavier."""
     graph = state.graph
     hashes = row_hashes(rows)
@@ -208,12 +209,13 @@ def _unseen(state: Stream, rows: Rows, weights: FloatArray) -> tuple[Rows, IdArr
         totals = state.cluster_weights.copy()
         np.add.at(totals, state.clusters[heavier], summed[is_known])
         state = replace(state, graph=replace(graph, weights=more), cluster_weights=totals)
-    ids = np.sort(ids[~is_known])
-    return take(rows, ids), ids, state
+    order = np.argsort(ids[~is_known])
+    ids, summed = ids[~is_known][order], summed[~is_known][order]
+    return take(rows, ids), ids, summed, state
 
 
 def _looked_at(
-    plan: Plan, state: Stream, rows: Rows, *, threads: int
+    plan: Plan, state: Stream, rows: Rows, weights: FloatArray, *, threads: int
 ) -> tuple[FloatArray, Ties, IdArray]:
     """Leverage, ties and labels of new rows by the state as it is."""
     graph = state.graph
@@ -223,11 +225,12 @@ def _looked_at(
     ridge = _ridge(plan, state)
 
     def look(start: int) -> tuple[FloatArray, Ties, IdArray]:
-        ties = ties_of(part(rows, start, start + WORK_ROWS))
+        stop = start + WORK_ROWS
+        ties = ties_of(part(rows, start, stop), weights[start:stop])
         labels = centers.of_ties(ties)[0]
         if plan.sampling == "uniform":
             return np.zeros(len(ties)), ties, labels
-        phi, kappa = graph.normalized(ties), ties.own / ties.degrees
+        phi, kappa = graph.normalized(ties), graph.own_entries(ties)
         A = np.asarray(phi @ state.vectors)
         rest = squared_remainders(phi, A)
         if plan.sampling == "ridge":
@@ -240,11 +243,15 @@ def _looked_at(
     return np.concatenate([p[0] for p in parts]), Ties.stacked([p[1] for p in parts]), labels
 
 
-def _with_untied(graph: NeighborKernel, clusters: IdArray) -> IdArray:
-    """Rows that are tied to none but themselves go with the most similar row that is."""
+def _with_untied(graph: NeighborKernel, vectors: FloatArray, clusters: IdArray) -> IdArray:
+    """Rows that are tied to none but themselves go with the most similar row that is.
+
+    Unless they hold an eigenvector by themselves: then they are a cluster.
+    """
     entries = sp.csr_array(graph.matrix)
     n_ties = np.diff(entries.indptr) - (entries.diagonal() != 0)
-    untied, tied = np.flatnonzero(n_ties == 0), np.flatnonzero(n_ties > 0)
+    is_held = leverage_of_rows(vectors) > HELD
+    untied, tied = np.flatnonzero((n_ties == 0) & ~is_held), np.flatnonzero(n_ties > 0)
     if not len(untied) or not len(tied):
         return clusters
     clusters, similar = clusters.copy(), graph.kernel.against(take(graph.rows, tied))
@@ -282,7 +289,6 @@ def _with_rows(
     plan: Plan,
     state: Stream,
     rows: Rows,
-    weights: FloatArray,
     ties: Ties,
     clusters: IdArray,
     *,
@@ -298,7 +304,7 @@ def _with_rows(
         state = replace(state, values=values, vectors=vectors)
     state = replace(
         state,
-        graph=graph.with_rows(rows, weights, ties, phi, K_bb),
+        graph=graph.with_rows(rows, ties, phi, K_bb),
         clusters=np.r_[state.clusters, clusters],
         born=np.r_[state.born, np.full(n_new, state.n_batches)],
         additions=state.additions + n_new,

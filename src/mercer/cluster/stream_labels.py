@@ -40,8 +40,8 @@ LINKS = 32  # of a centre in the index's graph
 
 
 def coordinates(graph: NeighborKernel, values: FloatArray, vectors: FloatArray) -> FloatArray:
-    """V √λ (eq. 9), over √degree where the kernel is normalised: what k-means clusters."""
-    return vectors * np.sqrt(values) / np.sqrt(graph.degrees)[:, None]
+    """V √λ (eq. 9) of one row each, so without its mass: what k-means clusters."""
+    return vectors * np.sqrt(values) / np.sqrt(graph.masses)[:, None]
 
 
 def row_weights(graph: NeighborKernel) -> FloatArray:
@@ -62,10 +62,8 @@ class MeanCenters:
     def of(cls, graph: NeighborKernel, clusters: IdArray, n_clusters: int) -> MeanCenters:
         totals = np.bincount(clusters, weights=row_weights(graph), minlength=n_clusters)
         share = graph.weights / np.maximum(totals, np.finfo(float).tiny)[clusters]
-        ids = np.arange(len(graph))
-        P = sp.csr_array(
-            (share * np.sqrt(graph.degrees), (ids, clusters)), shape=(len(graph), n_clusters)
-        )
+        ids, entries = np.arange(len(graph)), share * graph.degrees / np.sqrt(graph.masses)
+        P = sp.csr_array((entries, (ids, clusters)), shape=(len(graph), n_clusters))
         lengths = np.asarray(P.multiply(graph.matrix @ P).sum(axis=0)).ravel()
         lengths[totals == 0] = np.inf
         return cls(graph, clusters, share, lengths)
@@ -140,7 +138,7 @@ class ProjectedCenters:
 
     def _rows(self, ties: Ties) -> FloatArray:
         phi = self.graph.normalized(ties)
-        return np.asarray(phi @ self.projection) / np.sqrt(ties.degrees)[:, None]
+        return np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
 
     def _proposed(self, E: FloatArray) -> tuple[IdArray, FloatArray]:
         """The best of the proposals, compared in float64; ties go to the smaller number."""

@@ -20,6 +20,7 @@ from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.base import Clusterer
+from mercer.cluster.kernel_kmeans import LEAST_EXPLAINED
 from mercer.cluster.problem import (
     Problem,
     check_features,
@@ -391,6 +392,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             weights,
             rng=np.random.default_rng([plan.key, 4]),
             record=record,
+            least_mean=LEAST_EXPLAINED / self.n_clusters,
             least_rows=self.n_clusters,
             most_rows=plan.initial_size if source.n_rows > EXACT_ROWS else None,
         )

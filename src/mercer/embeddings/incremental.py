@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from mercer._types import FloatArray
 
-__all__ = ["appended", "evicted", "leverage_of_rows", "positive", "residuals", "rows_to_keep"]
+__all__ = [
+    "appended",
+    "evicted",
+    "leverage_of_rows",
+    "polished",
+    "positive",
+    "residuals",
+    "rows_to_keep",
+]
 
 POSITIVE = 1e-8  # of the largest eigenvalue: smaller ones carry no coordinate
 RANK_TOLERANCE = 1e-12  # squared, beside the longest column of W: shorter ones add no direction,
@@ -87,6 +95,16 @@ def evicted(
 def leverage_of_rows(vectors: FloatArray) -> FloatArray:
     """‖V⁽ⁱ⁾‖²: how much of the leading eigenspace each row holds (eq. 3, without 1/C)."""
     return np.einsum("ij,ij->i", vectors, vectors)
+
+
+def polished(
+    K: Any, values: FloatArray, vectors: FloatArray, *, steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """Block power steps, then the Ritz pairs: what truncation has lost comes back."""
+    for _ in range(steps):
+        vectors, _ = np.linalg.qr(K @ vectors)
+    values, G = _largest(vectors.T @ (K @ vectors), len(values))
+    return positive(values, vectors @ G)
 
 
 def residuals(K: Any, values: FloatArray, vectors: FloatArray) -> FloatArray:

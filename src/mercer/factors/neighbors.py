@@ -40,13 +40,15 @@ class Ties:
 
     similarities: sp.csr_array  # (n, s) k(x, y) of mutual neighbours
     own: FloatArray  # (n,) k(x, x)
-    degrees: FloatArray  # (n,) Σ of similarities and an offset; 1 if not normalised
+    weights: FloatArray  # (n,) how many rows each stands for
+    degrees: FloatArray  # (n,) Σ of weighted similarities and an offset; 1 if not normalised
 
     def __len__(self) -> int:
         return len(self.own)
 
     def take(self, ids: IdArray) -> Ties:
-        return Ties(sp.csr_array(self.similarities[ids]), self.own[ids], self.degrees[ids])
+        arrays = (self.own[ids], self.weights[ids], self.degrees[ids])
+        return Ties(sp.csr_array(self.similarities[ids]), *arrays)
 
     @staticmethod
     def stacked(tiles: list[Ties]) -> Ties:
@@ -56,6 +58,7 @@ class Ties:
         return Ties(
             sp.csr_array(sp.vstack([tile.similarities for tile in tiles], format="csr")),
             np.concatenate([tile.own for tile in tiles]),
+            np.concatenate([tile.weights for tile in tiles]),
             np.concatenate([tile.degrees for tile in tiles]),
         )
 
@@ -64,10 +67,10 @@ class Ties:
 class NeighborKernel:
     """A buffer of rows and the sparse kernel matrix between them.
 
-    With `is_normalized`, `matrix` is D^-½ K D^-½, D being the degrees that rows had when they
-    came (or when the kernel was last made anew) plus `offset`, a little of their mean then, which
-    keeps a few rows that are tied to nothing else from being the best of clusters. Otherwise all
-    degrees are 1.
+    A row of weight w counts as w equal rows: `matrix` is √w_i √w_j K_ij / √(D_i D_j). D are the
+    degrees Σ_j w_j K_ij that rows had when they came (or when the kernel was last made anew) plus
+    `offset`, a little of their mean then, which keeps a few rows that are tied to nothing else
+    from being the best of clusters. Without `is_normalized` all degrees are 1.
     """
 
     kernel: Kernel
@@ -76,6 +79,7 @@ class NeighborKernel:
     weights: FloatArray  # (s,) how often each row came
     thresholds: FloatArray  # (s,) the p-th largest similarity of each row in the buffer
     degrees: FloatArray  # (s,)
+    masses: FloatArray  # (s,) weight × degree, as they are in the matrix
     matrix: sp.csr_array  # (s, s) float64
     n_neighbors: int
     is_normalized: bool
@@ -92,8 +96,8 @@ class NeighborKernel:
     def trace_error(self) -> float | None:
         return None  # ties were left out on purpose: the trace is kept and tells nothing
 
-    def ties(self, dtype: Any, *, nearest: bool = False) -> Callable[[Rows], Ties]:
-        """A function of rows in `format` that gives their ties, similarities taken in `dtype`.
+    def ties(self, dtype: Any, *, nearest: bool = False) -> Callable[..., Ties]:
+        """A function of rows in `format` (and weights) that gives their ties, taken in `dtype`.
 
         `nearest`: a row that is nobody's mutual neighbour keeps its most similar one.
         """
@@ -101,27 +105,32 @@ class NeighborKernel:
         thresholds = self.thresholds.astype(dtype)
         floor = np.finfo(dtype).tiny if self.is_normalized else LOWEST
 
-        def of_tile(X: Rows) -> Ties:
+        def of_tile(X: Rows, weights: FloatArray) -> Ties:
             K = np.ascontiguousarray(similar(X), dtype=dtype)
             entries = _mutual(K, thresholds, self.n_neighbors, dtype(floor), nearest=nearest)
             own = np.asarray(self.kernel.diagonal(X), np.float64)
-            sums = np.asarray(entries.sum(axis=1)).ravel() + own + self.offset
-            degrees = sums if self.is_normalized else np.ones(len(own))
-            return Ties(entries, own, np.where(degrees > 0, degrees, 1.0))
+            degrees = np.ones(len(own))
+            if self.is_normalized:
+                degrees = entries @ self.weights + weights * own + self.offset
+            return Ties(entries, own, weights, np.where(degrees > 0, degrees, 1.0))
 
-        def of_rows(X: Rows) -> Ties:
-            starts = range(0, X.shape[0], TILE_ROWS)
-            return Ties.stacked([of_tile(part(X, i, i + TILE_ROWS)) for i in starts])
+        def of_rows(X: Rows, weights: FloatArray | None = None) -> Ties:
+            w = np.full(X.shape[0], self.weights.mean()) if weights is None else weights
+            tiles = [slice(i, i + TILE_ROWS) for i in range(0, X.shape[0], TILE_ROWS)]
+            return Ties.stacked([of_tile(part(X, t.start, t.stop), w[t]) for t in tiles])
 
         return of_rows
 
     def normalized(self, ties: Ties) -> sp.csr_array:
         """Φᵀ: the ties as rows of the matrix, (n, s)."""
-        if not self.is_normalized:
-            return ties.similarities
         csr = ties.similarities
-        scales = np.repeat(ties.degrees, np.diff(csr.indptr)) * self.degrees[csr.indices]
-        return sp.csr_array((csr.data / np.sqrt(scales), csr.indices, csr.indptr), shape=csr.shape)
+        rows, columns = np.sqrt(ties.weights / ties.degrees), np.sqrt(self.masses) / self.degrees
+        data = csr.data * np.repeat(rows, np.diff(csr.indptr)) * columns[csr.indices]
+        return sp.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+
+    def own_entries(self, ties: Ties) -> FloatArray:
+        """κ: the new rows' entries on the diagonal of the matrix."""
+        return ties.own * ties.weights / ties.degrees
 
     def between(self, X: Rows, ties: Ties) -> FloatArray:
         """K_bb: the kernel between new rows, by the same test as within the buffer."""
@@ -133,8 +142,9 @@ class NeighborKernel:
         np.fill_diagonal(K, ties.own)
         if self.is_normalized:
             np.maximum(K, 0.0, out=K)
-            K /= np.sqrt(np.outer(ties.degrees, ties.degrees))
-        return K
+        scale = np.sqrt(ties.weights / ties.degrees)
+        scaled: FloatArray = K * scale * scale[:, None]
+        return scaled
 
     def least(self, X: Rows) -> FloatArray:
         """The thresholds of new rows: their p-th largest similarity to the buffer."""
@@ -144,17 +154,16 @@ class NeighborKernel:
         place = K.shape[1] - self.n_neighbors
         return np.partition(K, place, axis=1)[:, place]
 
-    def with_rows(
-        self, X: Rows, weights: FloatArray, ties: Ties, phi: sp.csr_array, K_bb: FloatArray
-    ) -> NeighborKernel:
+    def with_rows(self, X: Rows, ties: Ties, phi: sp.csr_array, K_bb: FloatArray) -> NeighborKernel:
         """The buffer with these rows at its end (eq. 5)."""
         new = sp.csr_array(K_bb)
         return replace(
             self,
             rows=stack([self.rows, X]),
-            weights=np.r_[self.weights, weights],
+            weights=np.r_[self.weights, ties.weights],
             thresholds=np.r_[self.thresholds, self.least(X)],
             degrees=np.r_[self.degrees, ties.degrees],
+            masses=np.r_[self.masses, ties.weights * ties.degrees],
             matrix=sp.csr_array(sp.block_array([[self.matrix, phi.T], [phi, new]], format="csr")),
         )
 
@@ -167,6 +176,7 @@ class NeighborKernel:
             weights=self.weights[ids],
             thresholds=self.thresholds[ids],
             degrees=self.degrees[ids],
+            masses=self.masses[ids],
             matrix=sp.csr_array(self.matrix[ids][:, ids]),
         )
 
@@ -215,12 +225,14 @@ def neighbor_kernel(
     K.sort_indices()
     degrees, offset = np.ones(s), 0.0
     if is_normalized:
-        sums = np.asarray(K.sum(axis=1)).ravel()
-        offset = OFFSET * float(sums.mean())
+        sums = K @ weights
+        offset = OFFSET * float(np.average(sums, weights=weights))
         degrees = sums + offset if offset > 0 else degrees
-        K.data /= np.sqrt(degrees[K.indices] * np.repeat(degrees, np.diff(K.indptr)))
+    scale = np.sqrt(weights / degrees)
+    K.data *= scale[K.indices] * np.repeat(scale, np.diff(K.indptr))
+    masses = weights * degrees
     sizes = (n_neighbors, is_normalized, offset)
-    return NeighborKernel(kernel, row_format, rows, weights, thresholds, degrees, K, *sizes)
+    return NeighborKernel(kernel, row_format, rows, weights, thresholds, degrees, masses, K, *sizes)
 
 
 def remade(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:

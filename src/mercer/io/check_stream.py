@@ -37,11 +37,12 @@ def check_neighbor_kernel(graph: NeighborKernel) -> None:
     check_format_fits(graph.format, graph.rows)
     check_kernel(graph.kernel, graph.rows)
     size = graph.rows.shape[0]
-    for name in ("weights", "thresholds", "degrees"):
+    for name in ("weights", "thresholds", "degrees", "masses"):
         found = getattr(graph, name)
         demand(is_double(found, 1) and len(found) == size, f"the buffer's {name} do not match it")
     demand(bool((graph.degrees > 0).all()), "a degree of the buffer is not positive")
     demand(bool((graph.weights > 0).all()), "a weight of the buffer is not positive")
+    demand(bool((graph.masses > 0).all()), "a mass of the buffer is not positive")
     K = graph.matrix
     sound = sp.issparse(K) and K.shape == (size, size) and is_double(K.data, 1)
     demand(sound, "the buffer's matrix does not match it")
