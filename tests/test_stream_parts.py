@@ -188,7 +188,7 @@ def test_eigenpairs_follow_five_hundred_additions_and_evictions(is_normalized):
     for start in range(500, 1500, 50):
         new = X[start : start + 50]
         ties = graph.ties(np.float64)(new)
-        phi, K_bb = graph.normalized(ties), graph.between(new, ties)
+        ties, phi, K_bb = graph.joining(new, ties)
         values, vectors = appended(values, vectors, phi.T, K_bb, 20, K=graph.matrix)
         graph = graph.with_rows(new, ties, phi, K_bb)
         keep = rows_to_keep(leverage_of_rows(vectors), 50)

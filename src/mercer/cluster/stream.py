@@ -296,7 +296,7 @@ def _with_rows(
 ) -> Stream:
     """Steps 12 and 13: rows join the buffer, and those of least leverage leave it if it is full."""
     graph, n_new = state.graph, len(ties)
-    phi, K_bb = graph.normalized(ties), graph.between(rows, ties)
+    ties, phi, K_bb = graph.joining(rows, ties)
     is_new = state.turnover + n_new > TURNOVER * len(graph)
     if not is_new:
         rank = min(plan.n_clusters, len(graph) + n_new)

@@ -132,19 +132,20 @@ class NeighborKernel:
         """κ: the new rows' entries on the diagonal of the matrix."""
         return ties.own * ties.weights / ties.degrees
 
-    def between(self, X: Rows, ties: Ties) -> FloatArray:
-        """K_bb: the kernel between new rows, by the same test as within the buffer."""
+    def joining(self, X: Rows, ties: Ties) -> tuple[Ties, sp.csr_array, FloatArray]:
+        """Rows that join together: their ties with degrees that count each other, Φᵀ and K_bb."""
         K = np.asarray(self.kernel.matrix(X, X), np.float64)
         K = (K + K.T) / 2
-        np.fill_diagonal(K, ties.own)
         least = self.least(X)
+        if self.is_normalized:
+            np.maximum(K, 0.0, out=K)
         K[(least > K) | (least[:, None] > K)] = 0.0
         np.fill_diagonal(K, ties.own)
         if self.is_normalized:
-            np.maximum(K, 0.0, out=K)
+            among = K @ ties.weights - ties.own * ties.weights
+            ties = replace(ties, degrees=ties.degrees + among)
         scale = np.sqrt(ties.weights / ties.degrees)
-        scaled: FloatArray = K * scale * scale[:, None]
-        return scaled
+        return ties, self.normalized(ties), K * scale * scale[:, None]
 
     def least(self, X: Rows) -> FloatArray:
         """The thresholds of new rows: their p-th largest similarity to the buffer."""
