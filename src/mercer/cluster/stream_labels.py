@@ -1,8 +1,9 @@
 """Labels from a buffer: which of its clusters a row is nearest to (paper 000, step 12).
 
 ``"mean"``: a centre is the mean of its cluster's buffer rows in feature space, and a row is
-compared with the clusters it has ties to. ``"projected"``: centres and rows are projected on the
-eigenvectors first (eq. 8); dearer, and measured to be no better.
+compared with the clusters it has ties to: by its distance, or, where the kernel is normalised and
+lengths only tell how many ties there are, by its angle. ``"projected"``: centres and rows are
+projected on the eigenvectors first (eq. 8); dearer, and measured to be no better.
 """
 
 from __future__ import annotations
@@ -51,11 +52,14 @@ def row_weights(graph: NeighborKernel) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class MeanCenters:
-    """Centres that are means of buffer rows in the kernel's feature space."""
+    """Centres that are means of buffer rows in the kernel's feature space.
+
+    With a normalised kernel, rows and centres are brought to length 1: ‖x - c‖² = 2 - 2 cos.
+    """
 
     graph: NeighborKernel
     clusters: IdArray  # (s,) the cluster of each buffer row
-    coefficients: FloatArray  # (s,) of the rows in their mean
+    coefficients: FloatArray  # (s,) of the rows in their centre
     lengths: FloatArray  # (k,) ‖c‖²
 
     @classmethod
@@ -65,6 +69,9 @@ class MeanCenters:
         ids, entries = np.arange(len(graph)), share * graph.degrees / np.sqrt(graph.masses)
         P = sp.csr_array((entries, (ids, clusters)), shape=(len(graph), n_clusters))
         lengths = np.asarray(P.multiply(graph.matrix @ P).sum(axis=0)).ravel()
+        if graph.is_normalized:
+            share = share / np.sqrt(np.maximum(lengths, np.finfo(float).tiny))[clusters]
+            lengths = np.zeros(n_clusters)
         lengths[totals == 0] = np.inf
         return cls(graph, clusters, share, lengths)
 
@@ -72,7 +79,7 @@ class MeanCenters:
         """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these ties."""
         csr = ties.similarities
         labels, scores = np.empty(len(ties), np.intp), np.empty(len(ties))
-        arrays = (csr.indptr, csr.indices, csr.data, 1.0 / ties.degrees)
+        arrays = (csr.indptr, csr.indices, csr.data, self._scale(ties))
         _jit.nearest_mean(*arrays, self.coefficients, self.clusters, self.lengths, labels, scores)
         return labels, scores
 
@@ -80,13 +87,20 @@ class MeanCenters:
         """‖c‖² - 2⟨x, c⟩ for every cluster."""
         csr = ties.similarities
         inner = np.empty((len(ties), len(self.lengths)))
-        arrays = (csr.indptr, csr.indices, csr.data, 1.0 / ties.degrees)
+        arrays = (csr.indptr, csr.indices, csr.data, self._scale(ties))
         _jit.inner_products(*arrays, self.coefficients, self.clusters, inner)
         return self.lengths - 2.0 * inner
 
     def lengths_of_ties(self, ties: Ties) -> FloatArray:
-        """‖x‖²."""
-        return ties.own / ties.degrees**2
+        """‖x‖², beside which scores are distances."""
+        return np.full(len(ties), 2.0) if self.graph.is_normalized else ties.own
+
+    def _scale(self, ties: Ties) -> FloatArray:
+        """1/√k(x, x) where rows are brought to length 1."""
+        if not self.graph.is_normalized:
+            return np.ones(len(ties))
+        lengths = np.sqrt(np.maximum(ties.own, 0.0))
+        return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 @dataclass(frozen=True, slots=True)

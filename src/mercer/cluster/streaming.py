@@ -274,8 +274,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre, in the space of the sparse kernel: (n, k).
 
-        With ``centers="mean"`` a row's label is the nearest among the clusters that it has ties
-        to, which is nearly always the nearest of all.
+        With ``centers="mean"`` and ``normalize=True`` of rows and centres at length 1. Without
+        `normalize`, a row's label is the nearest among the clusters that it has ties to.
         """
         tiles, n_rows = self._work(X, self._distances, stage="transform")
         distances = np.empty((n_rows, self.stream_.n_clusters), as_source(X).dtype)
