@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -309,7 +310,8 @@ def test_more_rows_than_are_held_are_streamed_from_a_file(tmp_path):
     n = EXACT_ROWS + 5000
     rng = np.random.default_rng(0)
     y = np.sort(rng.integers(0, 5, n))  # the worst order: cluster after cluster
-    X = (rng.normal(size=(5, 3))[y] * 9 + rng.normal(size=(n, 3))).astype(np.float32)
+    centers = 10.0 * np.vstack([np.zeros(3), np.eye(3), np.ones(3)])
+    X = (centers[y] + rng.normal(size=(n, 3))).astype(np.float32)
     np.save(tmp_path / "rows.npy", X)
     sizes = {"initial_size": 200, "max_size": 300, "batch_size": 20_000}
     model = make(5, **sizes).fit(tmp_path / "rows.npy")
@@ -392,31 +394,48 @@ def test_a_stopped_stream_resumes_to_the_same_labels(stop, in_pieces, tmp_path):
     assert_same_stream(*models, X)
 
 
-def test_standard_input_in_three_formats(tmp_path):
+def test_standard_input_in_three_formats():
     pa = pytest.importorskip("pyarrow")
-    X, _ = clusters(n=300)
+    from mercer.cli.stream import READERS
+
+    X, _ = clusters(n=2300)
     table = pa.table({name: X[:, i] for i, name in enumerate("abcd")})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=1000)
-    import io
-
+        writer.write_table(table, max_chunksize=700)
     arrays = io.BytesIO()
-    np.lib.format.write_array(arrays, X)
-    text = "\n".join(",".join(map(repr, row)) for row in X.tolist())
+    for part in (X[:1200], X[1200:]):
+        np.lib.format.write_array(arrays, part)
+    text = "\n".join(["a,b,c,d", *(",".join(map(repr, row)) for row in X.tolist())])
     inputs = {"arrow": sink.getvalue().to_pybytes(), "csv": text.encode()}
     inputs["npy"] = arrays.getvalue()
-    expected = make().partial_fit(X).predict(X)
+
+    def read(name, data):
+        return np.concatenate(list(READERS[name](io.BufferedReader(io.BytesIO(data)))))
+
     for name, data in inputs.items():
-        done = command("--format", name, input=data)
-        assert done.returncode == 0, done.stderr.decode()
-        assert np.array_equal(np.array(done.stdout.split(), int), expected), name
-    broken = command("--format", "arrow", input=inputs["arrow"][:-300])
-    assert broken.returncode == 1
-    assert b"cut short" in broken.stderr
-    few = command("--format", "csv", input=b"1,2,3,4\n5,6,7,8\n")
-    assert few.returncode == 1
-    assert b"fewer than" in few.stderr
+        assert np.array_equal(read(name, data), X), name
+    for name, cut in (("arrow", 300), ("npy", 50)):
+        with pytest.raises(ValueError, match=r"cut short|npy format"):
+            read(name, inputs[name][:-cut])
+    with pytest.raises(ValueError, match="numbers between commas"):
+        read("csv", b"1,2\n3,x\n")
+
+
+def test_labels_go_to_standard_output():
+    X, _ = clusters(n=300)
+    text = "\n".join(",".join(map(repr, row)) for row in X.tolist())
+    done = command(input=text.encode())
+    assert done.returncode == 0, done.stderr.decode()
+    expected = make().partial_fit(X).predict(X)
+    assert np.array_equal(np.array(done.stdout.split(), int), expected)
+
+
+def test_too_short_an_input_is_told(tmp_path):
+    with pytest.warns(MercerWarning), pytest.raises(ValueError, match="fewer than n_clusters=6"):
+        streamed(iter([np.ones((2, 4))]), tmp_path)
+    with pytest.raises(ValueError, match="no rows"):
+        streamed(iter([]), tmp_path)
 
 
 @pytest.mark.slow

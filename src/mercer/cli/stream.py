@@ -105,7 +105,7 @@ def _arrow_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
             if batch.num_rows:
                 columns = [np.asarray(column) for column in batch.columns]
                 yield _numbers(np.column_stack(columns))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"the input is no Arrow IPC stream, or was cut short ({error})") from error
 
 

@@ -83,7 +83,8 @@ class Stream:
     pending: int = 0  # additions since the last clustering
     turnover: int = 0  # additions since the eigenpairs were new
     drift: float = 0.0  # ‖KV - Vλ‖ / ‖λ‖ when last looked at
-    is_converged: bool = True  # did the first k-means settle?
+    n_iter: int = 0  # sweeps of the first k-means
+    is_converged: bool = True  # did it settle?
     is_provisional: bool = False  # made of the first rows of a queue that is still filling
 
     @property
@@ -129,6 +130,7 @@ def begun(
         born,
         totals[order],
         n_seen=n_rows,
+        n_iter=found.n_iter,
         is_converged=found.is_converged,
     )
 

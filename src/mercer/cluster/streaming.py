@@ -108,7 +108,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     leverage_ : (s,) how much of the leading eigenspace each of them holds.
     eigenvalues_ : (r,) of the buffer's sparse kernel, largest first.
     n_seen_ : rows that came. n_queued_ : those of them that wait for a batch to fill.
-    inertia_ : Σ w‖φ(x) - c‖² over all rows, after `fit`.
+    inertia_ : Σ w‖φ(x) - c‖² over all rows, after `fit`. n_iter_ : sweeps of the first k-means.
     kernel_, report_ : the kernel with its numbers; additions, evictions and the rest of the story.
 
     References
@@ -314,6 +314,10 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     @property
     def factor_(self) -> Any:
         return self.stream_.graph
+
+    @property
+    def n_iter_(self) -> int:
+        return int(self.stream_.n_iter)
 
     @property
     def n_queued_(self) -> int:
