@@ -211,7 +211,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             problem = self._pose(X, sample_weight, plan, record)
             self._feasible_clusters(self.n_clusters, problem, record)
             with record.stage("first clusters"):
-                state = self._begun(plan, problem, problem.source.n_rows, threads)
+                n_first = min(plan.initial_size, len(problem.sample))
+                state = self._begun(plan, problem, n_first, threads)
             with record.stage("stream"):
                 for rows, weights in self._batches(plan, problem):
                     state = absorbed(plan, state, rows, weights, threads=threads)
