@@ -11,6 +11,7 @@ from mercer import (
     KernelPCA,
     KernelSpectralClustering,
     SpectralClustering,
+    StreamingKernelKMeans,
 )
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
@@ -49,7 +50,34 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "SpectralClustering-quantized": lambda n_clusters=3, **params: SpectralClustering(
         n_clusters, **{"approximation": "quantized", "random_state": 0, **params}
     ),
+    "StreamingKernelKMeans": lambda n_clusters=3, **params: StreamingKernelKMeans(
+        n_clusters, **{"random_state": 0, **_without_rank(params)}
+    ),
+    "StreamingKernelKMeans-small": lambda n_clusters=3, **params: StreamingKernelKMeans(
+        n_clusters,
+        **{
+            "initial_size": 200,
+            "max_size": 250,
+            "batch_size": 100,
+            "centers": "projected",
+            "random_state": 0,
+            **_without_rank(params),
+        },
+    ),
 }
+
+# What a stream cannot promise by its nature, and why. `fit` of rows in memory puts them into an
+# order of their content first, so the laws of permutations, weights and duplicates hold for it;
+# the calls of `partial_fit` are a stream, whose order is part of the data: those laws do not apply
+# there, and any split of one order into calls is tested instead (tests/test_streaming.py).
+UNLIKE = {
+    "rank": "a stream has n_clusters eigenvectors and no other rank",
+    "approximation": "the kernel of mutual neighbours is the approximation",
+}
+
+
+def _without_rank(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name != "rank"}
 
 
 def _greedy() -> Any:

@@ -194,7 +194,7 @@ def test_nothing_passed_in_is_changed_or_kept(make):
     X, _ = separated(0)
     X = X.astype(np.float64)
     weights = np.ones(len(X))
-    is_binning = make().approximation == "binning"
+    is_binning = getattr(make(), "approximation", None) == "binning"
     before, kernel = X.copy(), (mercer.Laplacian if is_binning else mercer.RBF)("auto")
     model = make(kernel=kernel).fit(X, sample_weight=weights)
     assert np.array_equal(X, before)
@@ -219,7 +219,10 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_as_it_was(make, monkeypatc
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    for name in ("pose", "fit_factor", "numbering"):
+    stages = ("pose", "fit_factor", "begun", "absorbed", "numbering")  # absorbed: rows > first
+    for name in (stage for stage in stages if hasattr(module, stage)):
+        if name == "absorbed" and len(X) <= (make().initial_size or len(X)):
+            continue
         with monkeypatch.context() as patch:
             patch.setattr(module, name, interrupt)
             fresh = make()

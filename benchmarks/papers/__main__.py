@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-NAMES = ("001", "002", "003", "004", "004-images")
+NAMES = ("000", "001", "002", "003", "004", "004-images")
 
 
 def main() -> None:

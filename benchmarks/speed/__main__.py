@@ -6,15 +6,8 @@ import argparse
 from importlib import import_module
 
 NAMES = (
-    "cholesky",
-    "kmeans",
-    "memory",
-    "features",
-    "spectral",
-    "shapes",
-    "kpca",
-    "image",
-    "sources",
+    *("cholesky", "kmeans", "memory", "features", "spectral", "shapes", "kpca", "image"),
+    *("sources", "stream"),
 )
 
 
@@ -23,9 +16,12 @@ def main() -> None:
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("--data", help="folder of the benchmark data (default: MERCER_DATA)")
     parser.add_argument("--rows", type=float, help="rows of the table (sources only)")
+    parser.add_argument("--part", help="only this part, where a benchmark has several")
     arguments = parser.parse_args()
-    size = {} if arguments.rows is None else {"n_rows": int(arguments.rows)}
-    import_module(f"benchmarks.speed.{arguments.name}").run(arguments.data, **size)
+    options: dict[str, object] = {} if arguments.part is None else {"part": arguments.part}
+    if arguments.rows is not None:
+        options["n_rows"] = int(arguments.rows)
+    import_module(f"benchmarks.speed.{arguments.name}").run(arguments.data, **options)
 
 
 if __name__ == "__main__":

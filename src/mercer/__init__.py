@@ -9,7 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.cluster import KernelKMeans, KernelSpectralClustering, SpectralClustering
+    from mercer.cluster import (
+        KernelKMeans,
+        KernelSpectralClustering,
+        SpectralClustering,
+        StreamingKernelKMeans,
+    )
     from mercer.data import as_source
     from mercer.decomposition import KernelFeatures, KernelPCA
     from mercer.exceptions import (
@@ -59,6 +64,7 @@ __all__ = [
     "RandomBinning",
     "RandomFourier",
     "SpectralClustering",
+    "StreamingKernelKMeans",
     "as_source",
     "checkpoint",
     "load",
@@ -67,7 +73,12 @@ __all__ = [
 ]
 
 _HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
-    "mercer.cluster": ("KernelKMeans", "KernelSpectralClustering", "SpectralClustering"),
+    "mercer.cluster": (
+        "KernelKMeans",
+        "KernelSpectralClustering",
+        "SpectralClustering",
+        "StreamingKernelKMeans",
+    ),
     "mercer.data": ("as_source",),
     "mercer.decomposition": ("KernelFeatures", "KernelPCA"),
     "mercer.exceptions": (

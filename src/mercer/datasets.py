@@ -8,7 +8,7 @@ and the rows come in random order. The float32 points are the float64 points, ro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -19,6 +19,7 @@ from mercer._types import FloatArray, IdArray, RandomState
 __all__ = [
     "blobs",
     "circles_and_gaussians",
+    "many_clusters",
     "moons",
     "parabolas",
     "ring_and_core",
@@ -26,6 +27,8 @@ __all__ = [
     "spirals",
     "zigzag",
 ]
+
+GENERATED_ROWS = 100_000  # of many columns, made at once
 
 
 def rings(
@@ -194,6 +197,59 @@ def blobs(
 
     options = {"centers": n_clusters, "n_features": n_features, "cluster_std": spread}
     return _from_sklearn(make_blobs, n, n_clusters, random_state, dtype, **options)
+
+
+def many_clusters(
+    n: int,
+    n_clusters: int = 100,
+    *,
+    n_features: int = 64,
+    sizes: Literal["equal", "zipf"] = "equal",
+    shape: Literal["convex", "curved"] = "convex",
+    separation: float = 0.6,
+    random_state: RandomState = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[FloatArray, IdArray]:
+    """Hundreds to thousands of clusters: x = m_y + ε, means m ~ N(0, separation²), ε ~ N(0, 1).
+
+    Parameters
+    ----------
+    n : number of rows
+    n_clusters : number of clusters; with ``"zipf"`` small ones may stay without rows
+    n_features : of each row
+    sizes : "equal" shares, or "zipf": cluster i has a share proportional to 1/i
+    shape : "convex" Gaussian clusters, or "curved": three quarters of a circle around the mean, in
+        a plane of the cluster's own and with a radius of four times the noise around it
+    separation : standard deviation of the means, beside that of the noise
+    random_state : None, int, RandomState or Generator
+    dtype : a floating type for X
+
+    Examples
+    --------
+    >>> X, y = many_clusters(1000, 50, n_features=8, sizes="zipf", random_state=0)
+    >>> X.shape, bool((y == 0).sum() > 5 * (y == 20).sum())
+    ((1000, 8), True)
+    """
+    dtype, rng = _float_dtype(dtype), as_generator(random_state)
+    if sizes not in ("equal", "zipf") or shape not in ("convex", "curved"):
+        raise ValueError(f"sizes={sizes!r} and shape={shape!r}: equal or zipf, convex or curved")
+    shares = 1.0 / np.arange(1, n_clusters + 1) if sizes == "zipf" else np.ones(n_clusters)
+    if sizes == "equal":
+        y = _equal_shares(n, n_clusters, rng)
+    else:
+        y = rng.choice(n_clusters, n, p=shares / shares.sum())
+    means = separation * rng.standard_normal((n_clusters, n_features))
+    planes = rng.standard_normal((n_clusters, 2, n_features))
+    planes /= np.linalg.norm(planes, axis=2, keepdims=True)
+    X = np.empty((n, n_features), dtype)
+    for start in range(0, n, GENERATED_ROWS):
+        rows = y[start : start + GENERATED_ROWS]
+        points = means[rows] + rng.standard_normal((len(rows), n_features))
+        if shape == "curved":
+            along = _directions(1.5 * np.pi * rng.random(len(rows)))
+            points += 4.0 * np.einsum("ij,ijk->ik", along, planes[rows])
+        X[start : start + len(rows)] = points
+    return X, y
 
 
 def _rings_at(

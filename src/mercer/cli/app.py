@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli import options
+from mercer.cli import options, stream_options
 from mercer.cli.engines import engine_running
 from mercer.cli.errors import readable_errors
 from mercer.cli.methods import DEFAULT_METHOD, TUNE_METHOD, make_estimator
@@ -349,6 +349,65 @@ def segment(
             show_segments(outcomes, quiet=quiet)
     if any(outcome.error for outcome in outcomes):
         raise typer.Exit(1)
+
+
+@app.command()
+def stream(
+    files: stream_options.Files = None,
+    n_clusters: stream_options.StreamClusters = None,
+    kernel: options.Kernel = None,
+    gamma: options.Gamma = None,
+    initial_size: stream_options.InitialSize = None,
+    max_size: stream_options.MaxSize = None,
+    n_neighbors: stream_options.NNeighbors = None,
+    batch_size: stream_options.BatchSize = None,
+    sampling: stream_options.Sampling = None,
+    forgetting: stream_options.Forgetting = None,
+    seed: options.Seed = None,
+    input_format: stream_options.InputFormat = "csv",
+    max_memory: options.MaxMemory = None,
+    jobs: options.Jobs = None,
+    out: stream_options.LabelsOut = None,
+    model: stream_options.Snapshot = None,
+    every: stream_options.Every = 10,
+    resume: stream_options.Resume = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Cluster rows that keep coming: labels go out as rows come in.
+
+    A model that is written now and then holds the rows that wait and the state of all draws, so
+    that a run that was stopped, however, goes on with --resume to the same result.
+    """
+    from mercer.cli.stream import pieces_of, stream_rows
+    from mercer.cluster import StreamingKernelKMeans
+
+    parameters = {
+        "n_clusters": n_clusters,
+        "kernel": kernel,
+        "gamma": None if gamma is None else options.read_gamma(gamma),
+        "initial_size": initial_size,
+        "max_size": max_size,
+        "n_neighbors": n_neighbors,
+        "batch_size": batch_size,
+        "sampling": sampling,
+        "forgetting": forgetting,
+        "max_memory": max_memory,
+        "n_jobs": jobs,
+        "random_state": seed,
+    }
+    given: dict[str, Any] = {name: value for name, value in parameters.items() if value is not None}
+    with readable_errors(debug=debug):
+        fitted = stream_rows(
+            pieces_of(files or [], input_format),
+            StreamingKernelKMeans(**given),
+            labels=out,
+            snapshot=model,
+            every=every,
+            resume=resume,
+        )
+        if not quiet:
+            typer.echo(str(fitted.report_), err=True)
 
 
 @app.command()

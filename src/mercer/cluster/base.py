@@ -177,10 +177,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
             labels = model._labeller()()(rows)
         return measure(Z, labels, len(fitted["cluster_weights_"]))
 
-    def _install(self, fitted: dict[str, Any], problem: Problem) -> Any:
+    def _install(self, fitted: dict[str, Any], problem: Problem | None) -> Any:
         """All fitted state, at once and last; what an earlier fit left goes."""
-        quality = self._quality(fitted, problem)
-        fitted["report_"] = replace(fitted["report_"], quality=quality)
+        if problem is not None:
+            quality = self._quality(fitted, problem)
+            fitted["report_"] = replace(fitted["report_"], quality=quality)
         kept = {n: v for n, v in vars(self).items() if not n.endswith("_") or n[0] == "_"}
         self.__dict__ = kept | fitted  # one step: no interrupt comes between
         return self

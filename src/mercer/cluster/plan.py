@@ -67,6 +67,10 @@ class Trial:
     read: float  # per row of the source
     sweep: float  # per row in memory: the dearest thing done to each of them
 
+    def per_row(self, sweep: Sweep) -> float:
+        """Seconds of a pass: as measured, but no less than those of a label."""
+        return max(self.sweep, self.stages.get(sweep.stage, 0.0) / self.n_rows)
+
 
 def plan_fit(estimator: Any, X: Any) -> Plan:
     """Passes, bytes, blocks, memory and minutes of ``estimator.fit(X)``; BudgetError if too large.
@@ -113,7 +117,7 @@ def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]
         PlannedPass("check", 1, 1, n_bytes, look),
         PlannedPass("sample", 1, 1, n_bytes, draw),
         *(
-            PlannedPass(s.stage, s.least, s.most, n_bytes, n * (trial.read + trial.sweep))
+            PlannedPass(s.stage, s.least, s.most, n_bytes, n * (trial.read + trial.per_row(s)))
             for s in work.sweeps
         ),
     )

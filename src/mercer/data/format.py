@@ -63,7 +63,7 @@ class RowFormat:
         if isinstance(X, BlockRows):
             pairs = zip(X.parts, self.blocks, strict=True)
             return BlockRows(X.names, tuple(f.undo(part) for part, f in pairs))
-        return X if self.shift is None else X + self.shift
+        return X.copy() if self.shift is None else X + self.shift
 
     def apply_in_place(self, X: Rows) -> Rows:
         """`apply` tile by tile, into X itself where its type allows (X must be ours)."""

@@ -28,6 +28,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._memory import Budget, free_memory
+from mercer.cluster.stream import Stream
+from mercer.data.queue import Queue
 from mercer.decomposition.preimage import PreImage
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import check_writable
@@ -35,6 +37,7 @@ from mercer.io.check_codes import check_kernel_spectral
 from mercer.io.check_models import FACTORS, check_factor_model, check_kernel_kmeans
 from mercer.io.check_pca import check_kernel_pca
 from mercer.io.check_spectral import FACTORS_AND_GRAPHS, check_spectral_clustering
+from mercer.io.check_stream import check_streaming
 from mercer.io.damage import damaged, demand, reason
 from mercer.io.trees import Json, Packer, Unpacker
 from mercer.kernels.base import Kernel
@@ -55,6 +58,10 @@ class Saved:
     module: str  # where it is
     check: Callable[[Any], None] = check_factor_model  # raises if a loaded one is not sound
     fitted: dict[str, Any] = field(default_factory=dict)  # further attributes, other types
+
+    def kinds(self) -> dict[str, Any]:
+        """The attributes there must be, and their types; None takes one of BASE away."""
+        return {name: kind for name, kind in {**BASE, **self.fitted}.items() if kind is not None}
 
 
 # The estimators that can be saved. All have BASE and may have OPTIONAL; a new one is a new line.
@@ -109,6 +116,17 @@ ESTIMATORS: dict[str, Saved] = {
             "n_clusters_": int,
             "n_clusters_ranking_": list,
             "n_iter_": int,
+        },
+    ),
+    "StreamingKernelKMeans": Saved(
+        "mercer.cluster",
+        check_streaming,
+        {
+            "factor_": None,  # is in stream_
+            "stream_": (Stream, type(None)),
+            "queue_": Queue,
+            "key_": int,
+            "cluster_weights_": np.ndarray,
         },
     ),
 }
@@ -212,7 +230,7 @@ def _pack_fitted(estimator: Any, saved: Saved, packer: Packer) -> dict[str, Json
     """The learnt attributes as trees; the factor refers to the kernel where they share it."""
     optional = (name for name in OPTIONAL if name in vars(estimator))
     fitted: dict[str, Json] = {}
-    for name in dict.fromkeys((*BASE, *saved.fitted, *optional)):
+    for name in dict.fromkeys((*saved.kinds(), *optional)):
         fitted[name] = packer.pack(getattr(estimator, name), name)
         packer.kernel = estimator.kernel_
     return fitted
@@ -269,7 +287,7 @@ def _check_parameters(estimator: Any) -> None:
 def _unpack_fitted(tree: Json, saved: Saved, unpacker: Unpacker) -> dict[str, Any]:
     """The learnt attributes, each of the type it should have."""
     demand(isinstance(tree, dict), "its manifest has no fitted attributes")
-    wanted = {**BASE, **saved.fitted}
+    wanted = saved.kinds()
     kinds = {**wanted, **OPTIONAL}
     missing, unknown = sorted(set(wanted) - set(tree)), sorted(set(tree) - set(kinds))
     demand(not missing, f"the fitted attributes {missing} are not there")

@@ -14,8 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.cluster.stream import Stream
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
+from mercer.data.queue import Queue
 from mercer.data.rows import BlockRows
 from mercer.decomposition.preimage import PreImage
 from mercer.embeddings.binned import BinComponents
@@ -26,6 +28,7 @@ from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.graphs import AffinityGraph, Neighbors
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
+from mercer.factors.neighbors import NeighborKernel
 from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.io.check_binning import (
@@ -45,6 +48,7 @@ from mercer.io.check_spectral import (
     check_consensus,
     check_landmark_graph,
 )
+from mercer.io.check_stream import check_neighbor_kernel, check_queue, check_stream
 from mercer.io.damage import damaged, demand, reason
 from mercer.io.search_plan import SearchPlan, check_search_plan
 from mercer.kernels.algebra import Product, Scaled, Sum
@@ -107,6 +111,9 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "Consensus": (Consensus, check_consensus),
     "Codebook": (Codebook, check_codebook),
     "Selection": (Selection, check_selection),
+    "NeighborKernel": (NeighborKernel, check_neighbor_kernel),
+    "Stream": (Stream, check_stream),
+    "Queue": (Queue, check_queue),
 }
 
 FORGOTTEN = {

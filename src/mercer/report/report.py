@@ -62,6 +62,7 @@ class Report:
     data: DataSummary | None = None
     quality: Quality | None = None
     trust: Trust | None = None  # of a clustering, by evidence from a sample of its rows
+    stream: dict[str, float] = field(default_factory=dict)  # additions, evictions, drift …
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -132,6 +133,9 @@ class Report:
             lines.append(f"  separation     {self.quality.separation:.2f} ({where})")
         if self.trust is not None:
             lines.append(f"  trust          {self.trust}")
+        if self.stream:
+            words = ", ".join(f"{value:,.4g} {name}" for name, value in self.stream.items())
+            lines.append(f"  stream         {words}")
         lines += [
             f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
             f"peak {human_bytes(stage.peak_memory)}{_values(stage)})"

@@ -1,0 +1,335 @@
+"""Paper 000, streaming sparse kernel k-means: its figures and tables in shape, honestly.
+
+Parts, each written as soon as it is there: coverage (Fig. 1), initial (Table 4: m), neighbors
+(Table 5: p), rows (Fig. 3: N), clusters (Fig. 4: C), compare (Table 3, Fig. 2), families (where it
+wins and where it does not), and spectrum (eqs. 5 and 11).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from threadpoolctl import threadpool_limits
+
+from benchmarks.measure import RESULTS, data_folder, load, machine, write
+from mercer import (
+    RBF,
+    Cosine,
+    KernelFeatures,
+    KernelKMeans,
+    MercerWarning,
+    SpectralClustering,
+    StreamingKernelKMeans,
+)
+from mercer.data.format import RowFormat
+from mercer.datasets import many_clusters, rings
+from mercer.embeddings.incremental import leverage_of_rows
+from mercer.factors.neighbors import neighbor_kernel
+from mercer.metrics import normalized_mutual_info
+
+PARTS = ("coverage", "spectrum", "initial", "neighbors", "rows", "clusters", "compare", "families")
+SEEDS = range(3)
+MOST_ROWS = 20_000  # of a real data set in the sweeps
+PUBLISHED = {  # CIFAR-100, Table 4 (m: seconds, NMI in per cent) and Table 5 (p)
+    "m": {5000: (6192, 9.54), 10_000: (18_256, 9.76), 20_000: (49_887, 12.23)},
+    "p": {1000: (49_887, 12.23), 5000: (52_073, 12.09), 15_000: (55_062, 14.00)},
+}
+FAMILIES = {  # rows, clusters, sizes, shape, separation
+    "100 equal, convex": (20_000, 100, "equal", "convex", 0.8),
+    "100 zipf, convex": (20_000, 100, "zipf", "convex", 0.8),
+    "100 equal, curved": (20_000, 100, "equal", "curved", 0.8),
+    "100 zipf, curved": (20_000, 100, "zipf", "curved", 0.8),
+    "1,000 equal, convex": (50_000, 1000, "equal", "convex", 0.8),
+    "1,000 zipf, convex": (50_000, 1000, "zipf", "convex", 0.8),
+    "1,000 zipf, curved": (50_000, 1000, "zipf", "curved", 0.8),
+}
+
+
+def run(data: str | None, *, quick: bool = False, jobs: int = 1, part: str | None = None) -> None:
+    folder, suffix = data_folder(data), "-quick" if quick else ""
+    path = RESULTS / f"000{suffix}.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    makers: dict[str, Callable[[Path, bool], Any]] = {
+        "coverage": coverage,
+        "spectrum": spectrum,
+        "initial": initial,
+        "neighbors": neighbors,
+        "rows": more_rows,
+        "clusters": more_clusters,
+        "compare": compare,
+        "families": families,
+    }
+    for name in PARTS if part is None else (part,):
+        begun = time.perf_counter()
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore", MercerWarning)
+            found[name] = makers[name](folder, quick)
+        print(f"{name}: {time.perf_counter() - begun:.0f} s", flush=True)
+        found["machine"] = machine()
+        write(f"000{suffix}", found, text(found))
+
+
+def coverage(folder: Path, quick: bool) -> dict[str, float]:
+    """Fig. 1: how often 50 of 1,000 rows on ten rings touch every ring, by kind of sampling."""
+    found = dict.fromkeys(("uniform", "leverage", "ridge leverage"), 0.0)
+    n_draws = 50 if quick else 400
+    for draw in range(n_draws):
+        X, y = rings(1000, radii=range(1, 11), noise=0.05, random_state=draw)
+        K = RBF(1.0).matrix(X, X)
+        values, vectors = np.linalg.eigh(K)
+        top = leverage_of_rows(vectors[:, -10:])
+        ridge = (vectors**2 * (values / (values + values[:-10].sum() / 10))).sum(axis=1)
+        rng = np.random.default_rng(draw)
+        for name, mass in zip(found, (np.ones(1000), top, np.maximum(ridge, 0)), strict=True):
+            chosen = rng.choice(1000, 50, replace=False, p=mass / mass.sum())
+            found[name] += (len(set(y[chosen])) == 10) / n_draws
+    return found
+
+
+def spectrum(folder: Path, quick: bool) -> dict[str, float]:
+    """The largest eigenvalue of the bordered matrix (5) and of K + φφᵀ (11)."""
+    X, _ = many_clusters(301, 10, n_features=16, random_state=0)
+    graph = neighbor_kernel(
+        RBF(0.01), RowFormat(np.dtype(float)), X, np.ones(301), n_neighbors=100, is_normalized=False
+    )
+    K = graph.matrix.toarray()
+    phi = K[:-1, -1]
+    return {
+        "bordered": float(np.linalg.eigvalsh(K)[-1]),
+        "K + phi phi^T": float(np.linalg.eigvalsh(K[:-1, :-1] + np.outer(phi, phi))[-1]),
+        "smallest": float(np.linalg.eigvalsh(K)[0]),
+    }
+
+
+def initial(folder: Path, quick: bool) -> list[dict[str, Any]]:
+    """Table 4: the first rows, m, beside approximate kernel k-means of as many landmarks."""
+    X, y = real(folder, "cifar10_gist384_STANDIN", quick)
+    out = []
+    for m in (500, 1000) if quick else (500, 1000, 2000, 4000):
+        peers = {
+            "streaming": lambda s, m=m: stream(10, s, initial_size=m),
+            "Nyström": lambda s, m=m: KernelKMeans(
+                10, approximation="nystrom", rank=min(m, 500), random_state=s
+            ),
+        }
+        out.append({"m": m, **{name: measured(make, X, y) for name, make in peers.items()}})
+    return out
+
+
+def neighbors(folder: Path, quick: bool) -> list[dict[str, Any]]:
+    """Table 5: the number of neighbours, p, normalised and as published."""
+    X, y = real(folder, "mnist", quick)
+    out = []
+    for p in (30, 100) if quick else (10, 30, 100, 300, 1000):
+        row = {"p": p}
+        for name, normalize in (("normalised", True), ("as published", False)):
+            row[name] = measured(lambda s, n=normalize, p=p: stream(
+                10, s, n_neighbors=p, normalize=n), X, y)  # fmt: skip
+        out.append(row)
+    return out
+
+
+def more_rows(folder: Path, quick: bool) -> list[dict[str, Any]]:
+    """Fig. 3: seconds against N."""
+    out = []
+    for n in (5000, 10_000) if quick else (10_000, 20_000, 50_000, 100_000, 200_000):
+        X, y = many_clusters(n, 100, random_state=0, separation=0.8, dtype=np.float32)
+        out.append({"n": n, **measured(lambda s: stream(100, s), X, y, seeds=1)})
+    return out
+
+
+def more_clusters(folder: Path, quick: bool) -> list[dict[str, Any]]:
+    """Fig. 4: seconds against C; the paper says logarithmic."""
+    out = []
+    for k in (10, 100) if quick else (10, 30, 100, 300, 1000):
+        X, y = many_clusters(20_000, k, random_state=0, separation=0.8, dtype=np.float32)
+        out.append({"C": k, **measured(lambda s, k=k: stream(k, s), X, y, seeds=1)})
+    return out
+
+
+def compare(folder: Path, quick: bool) -> dict[str, Any]:
+    """Table 3 and Fig. 2: CPU seconds and NMI beside others, on what there is."""
+    found: dict[str, Any] = {}
+    for name, k in (("cifar10_gist384_STANDIN", 10), ("mnist", 10), ("letter_15500", 26)):
+        X, y = real(folder, name, quick)
+        found[name] = {n: measured(make, X, y, seeds=2) for n, make in methods(k).items()}
+        print(name, {n: round(r["nmi"], 3) for n, r in found[name].items()}, flush=True)
+    text_rows, y = news(folder, quick)
+    found["news20"] = {
+        "streaming, cosine": measured(
+            lambda s: stream(20, s, kernel=Cosine(), n_neighbors=50), text_rows, y, seeds=2
+        ),
+        "MiniBatchKMeans": measured(
+            lambda s: MiniBatchKMeans(20, n_init=3, random_state=s), text_rows, y, seeds=2
+        ),
+    }
+    return found
+
+
+def families(folder: Path, quick: bool) -> dict[str, Any]:
+    """Many clusters, zipf or equal, convex or curved: NMI and CPU seconds of each method."""
+    found = {}
+    for name, (n, k, sizes, shape, separation) in FAMILIES.items():
+        if quick and k > 100:
+            continue
+        X, y = many_clusters(
+            n // (5 if quick else 1), k, sizes=sizes, shape=shape, separation=separation,
+            random_state=0, dtype=np.float32,
+        )  # fmt: skip
+        made = {n: m for n, m in methods(k).items() if k <= 100 or n not in SLOW}
+        found[name] = {n: measured(make, X, y, seeds=1) for n, make in made.items()}
+        print(name, {n: round(r["nmi"], 3) for n, r in found[name].items()}, flush=True)
+    return found
+
+
+SLOW = ("default SpectralClustering", "KernelKMeans, Cholesky")
+
+
+def stream(k: int, seed: int, **parameters: Any) -> StreamingKernelKMeans:
+    return StreamingKernelKMeans(k, random_state=seed, **{"n_init": 1, **parameters})
+
+
+def methods(k: int) -> dict[str, Callable[[int], Any]]:
+    rank = max(256, k)
+    return {
+        "streaming": lambda s: stream(k, s),
+        "streaming, uniform": lambda s: stream(k, s, sampling="uniform"),
+        "streaming, ridge": lambda s: stream(k, s, sampling="ridge"),
+        "streaming, as published": lambda s: stream(
+            k, s, normalize=False, n_neighbors=500, centers="projected"
+        ),
+        "k-means": lambda s: KMeans(k, n_init=1, random_state=s),
+        "MiniBatchKMeans": lambda s: MiniBatchKMeans(k, batch_size=4096, n_init=3, random_state=s),
+        "faiss k-means": lambda s: FaissKMeans(k, s),
+        "Nyström + k-means": lambda s: NystromKMeans(k, rank, s),
+        "KernelKMeans, Cholesky": lambda s: KernelKMeans(k, rank=rank, random_state=s),
+        "default SpectralClustering": lambda s: SpectralClustering(k, random_state=s),
+    }
+
+
+class NystromKMeans:
+    """k-means on Nyström features: approximate kernel k-means [chitta2011]."""
+
+    def __init__(self, k: int, rank: int, seed: int) -> None:
+        self.features = KernelFeatures(approximation="nystrom", rank=rank, random_state=seed)
+        self.kmeans = KMeans(k, n_init=1, random_state=seed)
+
+    def fit_predict(self, X: Any) -> Any:
+        return self.kmeans.fit_predict(self.features.fit_transform(X))
+
+
+class FaissKMeans:
+    """faiss's k-means, which takes at most 256 rows per centre."""
+
+    def __init__(self, k: int, seed: int) -> None:
+        self.k, self.seed = k, seed
+
+    def fit_predict(self, X: Any) -> Any:
+        import faiss
+
+        faiss.omp_set_num_threads(1)
+        rows = np.ascontiguousarray(X, np.float32)
+        model = faiss.Kmeans(rows.shape[1], self.k, seed=self.seed, niter=25)
+        model.train(rows)
+        return model.index.search(rows, 1)[1].ravel()
+
+
+def measured(make: Callable[[int], Any], X: Any, y: Any, *, seeds: int = 2) -> dict[str, float]:
+    """Mean NMI and CPU seconds over a few seeds."""
+    scores, seconds = [], []
+    for seed in range(seeds):
+        begun = time.process_time()
+        labels = make(seed).fit_predict(X)
+        seconds.append(time.process_time() - begun)
+        scores.append(normalized_mutual_info(y, labels))
+    return {"nmi": float(np.mean(scores)), "seconds": float(np.mean(seconds))}
+
+
+def real(folder: Path, name: str, quick: bool) -> tuple[np.ndarray, np.ndarray]:
+    X, y = load(folder, name, np.float32)
+    chosen = np.random.default_rng(0).permutation(len(X))[: 3000 if quick else MOST_ROWS]
+    return X[chosen], y[chosen]
+
+
+def news(folder: Path, quick: bool) -> tuple[Any, np.ndarray]:
+    with np.load(folder / "news20.npz", allow_pickle=False) as file:
+        arrays = (file["data"], file["indices"], file["indptr"])
+        X, y = sp.csr_array(arrays, shape=tuple(file["shape"])), file["y"]
+    chosen = np.random.default_rng(0).permutation(X.shape[0])[: 2000 if quick else 10_000]
+    return sp.csr_array(X[chosen], dtype=np.float64), y[chosen]
+
+
+def table(head: list[str], lines: list[list[str]]) -> str:
+    rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(rows + ["| " + " | ".join(map(str, line)) + " |" for line in lines])
+
+
+def cell(row: dict[str, float]) -> str:
+    return f"{row['nmi']:.3f} ({row['seconds']:.1f} s)"
+
+
+def text(found: dict[str, Any]) -> str:
+    lines = [
+        "# Paper 000: streaming sparse kernel k-means",
+        "",
+        "NMI (CPU seconds, one thread). The paper's data are not public; stand-ins are named.",
+    ]
+    if "coverage" in found:
+        rows = [[name, f"{value:.3f}"] for name, value in found["coverage"].items()]
+        lines += ["", "## Fig. 1: do 50 rows of 1,000 touch all ten rings?", ""]
+        lines += [table(["sampling", "probability"], rows)]
+    if "spectrum" in found:
+        s = found["spectrum"]
+        lines += ["", "## Eqs. (5) and (11)", ""]
+        lines += [
+            f"The largest eigenvalue of the bordered matrix is {s['bordered']:.1f}, of K + φφᵀ "
+            f"{s['K + phi phi^T']:.1f}; the smallest of the mutual-neighbour kernel is "
+            f"{s['smallest']:.2f}: it is not positive semi-definite."
+        ]
+    for name, title, key in (
+        ("initial", "Table 4: first rows m (cifar10 stand-in)", "m"),
+        ("neighbors", "Table 5: neighbours p (mnist)", "p"),
+    ):
+        if name in found:
+            heads = [other for other in found[name][0] if other != key]
+            rows = [[r[key], *(cell(r[h]) for h in heads)] for r in found[name]]
+            lines += ["", f"## {title}", "", table([key, *heads], rows), ""]
+            told = "; ".join(f"{key} = {n:,}: {v[1]} % in {v[0]:,} s"
+                             for n, v in PUBLISHED[key].items())  # fmt: skip
+            lines += [f"Published, CIFAR-100: {told}."]
+    for name, title, key in (
+        ("rows", "Fig. 3: N (100 clusters, d = 64)", "n"),
+        ("clusters", "Fig. 4: C (20,000 rows, d = 64)", "C"),
+    ):
+        if name in found:
+            rows = [[f"{r[key]:,}", f"{r['nmi']:.3f}", f"{r['seconds']:.1f}"] for r in found[name]]
+            lines += ["", f"## {title}", "", table([key, "NMI", "CPU seconds"], rows)]
+    for name, title in (
+        ("compare", "Table 3 and Fig. 2: beside others"),
+        ("families", "Where it wins and where it does not"),
+    ):
+        if name in found:
+            lines += ["", f"## {title}", ""]
+            for data, rows in found[name].items():
+                lines += [f"**{data}**: " + "; ".join(f"{n} {cell(r)}" for n, r in rows.items())]
+                lines += [verdict(rows), ""]
+    return "\n".join(lines)
+
+
+def verdict(rows: dict[str, Any]) -> str:
+    """Is some form of the stream better than both MiniBatchKMeans and Nyström + k-means?"""
+    peers = [rows[name] for name in ("MiniBatchKMeans", "Nyström + k-means") if name in rows]
+    ours = {n: r for n, r in rows.items() if n.startswith("streaming")}
+    best = max(ours, key=lambda n: ours[n]["nmi"])
+    wins = all(ours[best]["nmi"] > peer["nmi"] for peer in peers)
+    dearer = max(ours[best]["seconds"] / max(peer["seconds"], 1e-9) for peer in peers)
+    word = "higher than both" if wins else "not higher than both"
+    return f"{best}: {word}, at {dearer:.1f} times the time of the quicker."

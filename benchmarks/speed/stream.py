@@ -1,0 +1,218 @@
+"""StreamingKernelKMeans over a million rows: time, memory, quality, drift. Two threads.
+
+Parts, each written as soon as it is there: predict, drift, zipf, million.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.sparse.linalg import eigsh
+from sklearn.cluster import MiniBatchKMeans
+from threadpoolctl import threadpool_limits
+
+from benchmarks.measure import RESULTS, machine, write
+from mercer import StreamingKernelKMeans
+from mercer.datasets import many_clusters
+from mercer.metrics import normalized_mutual_info
+
+PARTS = ("predict", "drift", "zipf", "million")
+ROWS, K, D = 1_000_000, 1000, 64
+SIZES = {"initial_size": 5000, "max_size": 10_000, "n_neighbors": 100}
+STEP = 50_000  # rows of one measured call
+SEPARATION = 0.6
+ZIPF_SEEDS = range(5)
+
+
+def run(data: str | None, part: str | None = None) -> None:
+    path = RESULTS / "speed-stream.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    for name in PARTS if part is None else (part,):
+        found[name] = {"predict": measure_predict, "drift": measure_drift, "zipf": measure_zipf,
+                       "million": measure_million}[name]()  # fmt: skip
+        found["machine"] = machine()
+        write("speed-stream", found, text(found))
+
+
+def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    return many_clusters(
+        n, K, n_features=D, separation=SEPARATION, random_state=seed, dtype=np.float32
+    )
+
+
+def measure_predict() -> dict[str, float]:
+    """Rows per second of wall and of CPU time at a buffer of 5,000."""
+    X, _ = rows(45_000)
+    model = StreamingKernelKMeans(K, **SIZES, n_init=1, n_jobs=2, random_state=0)
+    model.partial_fit(X[:5000])
+    model.predict(X[:100])
+    runs = []
+    for _ in range(5):
+        wall, cpu = time.perf_counter(), time.process_time()
+        model.predict(X[5000:])
+        runs.append((time.perf_counter() - wall, time.process_time() - cpu))
+    best = min(runs)
+    return {
+        "buffer": len(model.buffer_),
+        "rows_per_second": 40_000 / best[0],
+        "rows_per_cpu_second": 40_000 / min(cpu for _, cpu in runs),
+    }
+
+
+def measure_drift() -> dict[str, Any]:
+    """Eigenpairs after 500 additions and evictions, against a fresh decomposition."""
+    X, _ = many_clusters(20_000, 100, n_features=D, separation=1.0, random_state=0)
+    model = StreamingKernelKMeans(
+        100, initial_size=2000, max_size=2000, batch_size=500, recluster_every=10**9,
+        n_neighbors=50, random_state=0,
+    )  # fmt: skip
+    for start in range(0, len(X), 500):
+        model.partial_fit(X[start : start + 500])
+        if model.stream_.evictions >= 500:
+            break
+    state = model.stream_
+    k = len(state.values)
+    values, vectors = eigsh(state.graph.matrix, k, which="LA")
+    cosines = scipy.linalg.svdvals(state.vectors.T @ vectors)
+    return {
+        "additions": state.additions,
+        "evictions": state.evictions,
+        "refactorizations": state.refactorizations,
+        "eigenvalue_error": float(np.abs(state.values / values[::-1] - 1).max()),
+        "least_cosine": float(cosines.min()),
+    }
+
+
+def measure_zipf() -> dict[str, list[float]]:
+    """C = 100 clusters of zipf sizes, buffers of 500: leverage against uniform."""
+    found: dict[str, list[float]] = {name: [] for name in ("leverage", "ridge", "uniform")}
+    for seed in ZIPF_SEEDS:
+        X, y = many_clusters(
+            20_000, 100, n_features=D, sizes="zipf", separation=1.0, random_state=seed
+        )
+        for sampling in found:
+            model = StreamingKernelKMeans(
+                100, initial_size=500, max_size=500, batch_size=500, sampling=sampling,
+                random_state=seed,
+            )  # fmt: skip
+            labels = model.partial_fit(X).predict(X)
+            found[sampling].append(normalized_mutual_info(y, labels))
+        print(seed, {name: round(values[-1], 3) for name, values in found.items()}, flush=True)
+    return found
+
+
+def measure_million() -> dict[str, Any]:
+    """The whole stream in a process of its own, so that its memory is its own."""
+    program = "from benchmarks.speed.stream import stream_million; stream_million()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    with threadpool_limits(2):
+        X, y = rows(ROWS)
+        start = time.process_time()
+        peer = MiniBatchKMeans(K, batch_size=4096, n_init=1, random_state=0).fit(X)
+        found["peer_cpu_seconds"] = time.process_time() - start
+        found["peer_nmi"] = normalized_mutual_info(y, peer.labels_)
+    return found
+
+
+def stream_million(n_rows: int = ROWS) -> None:
+    """Feed the rows in steps; print what was measured as one line of JSON."""
+    generator_rows = rows(n_rows)
+    X, y = generator_rows
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model = StreamingKernelKMeans(K, **SIZES, n_init=1, n_jobs=2, random_state=0)
+    steps = []
+    begun = time.process_time()
+    for start in range(0, n_rows, STEP):
+        before = time.process_time()
+        model.partial_fit(X[start : start + STEP])
+        steps.append(time.process_time() - before)
+        print(start + STEP, round(steps[-1], 1), model.report_.stream, file=sys.stderr, flush=True)
+    fit_seconds = time.process_time() - begun
+    before = time.process_time()
+    labels = model.predict(X)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = {
+        "rows": n_rows,
+        "cpu_seconds": fit_seconds,
+        "predict_cpu_seconds": time.process_time() - before,
+        "steps": steps,
+        "nmi": normalized_mutual_info(y, labels),
+        "peak_bytes": 1024 * peak,
+        "rows_bytes": X.nbytes,
+        "held_before_bytes": 1024 * held,
+        **model.report_.stream,
+    }
+    print(json.dumps(found))
+
+
+def judge(found: dict[str, Any]) -> list[tuple[str, float, bool]]:
+    """What is aimed at."""
+    aims = []
+    if "million" in found:
+        m = found["million"]
+        steps = m["steps"]
+        early = float(np.mean(steps[2:6]))  # after the first 100,000 rows
+        late = float(np.mean(steps[-6:]))
+        aims += [
+            ("GB at most", m["peak_bytes"] / 1e9, m["peak_bytes"] <= 2e9),
+            ("CPU minutes", m["cpu_seconds"] / 60, m["cpu_seconds"] <= 1200),
+            ("additions", m["additions"], m["additions"] >= 500),
+            ("evictions", m["evictions"], m["evictions"] >= 500),
+            ("NMI - MiniBatchKMeans", m["nmi"] - m["peer_nmi"], m["nmi"] >= m["peer_nmi"] - 0.02),
+            ("cost per row, last 300,000 / from 100,000", late / early, late <= 1.2 * early),
+        ]
+    if "predict" in found:
+        speed = found["predict"]["rows_per_second"]
+        aims.append(("rows/s of predict, buffer 5,000", speed, speed >= 20_000))
+    if "drift" in found:
+        d = found["drift"]
+        aims += [
+            (
+                "eigenvalue error after the stream",
+                d["eigenvalue_error"],
+                d["eigenvalue_error"] <= 0.01,
+            ),
+            ("least cosine of subspaces", d["least_cosine"], d["least_cosine"] >= 0.999),
+        ]
+    if "zipf" in found:
+        gain = float(np.mean(found["zipf"]["leverage"]) - np.mean(found["zipf"]["uniform"]))
+        aims.append(("zipf: NMI, leverage - uniform", gain, gain >= 0.05))
+    return aims
+
+
+def text(found: dict[str, Any]) -> str:
+    lines = [
+        "# StreamingKernelKMeans",
+        "",
+        f"{ROWS:,} rows × {D} (float32) of {K:,} Gaussian clusters (means of deviation "
+        f"{SEPARATION}), {SIZES}; two threads, CPU seconds.",
+        "",
+        "| aim | measured | met |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {w} | {v:.4g} | {'yes' if m else '**no**'} |" for w, v, m in judge(found)]
+    if "million" in found:
+        m = found["million"]
+        lines += [
+            "",
+            f"NMI {m['nmi']:.3f} in {m['cpu_seconds']:.0f} s (labels of all rows: "
+            f"{m['predict_cpu_seconds']:.0f} s); MiniBatchKMeans {m['peer_nmi']:.3f} in "
+            f"{m['peer_cpu_seconds']:.0f} s. Seconds per {STEP:,} rows: "
+            + ", ".join(f"{s:.0f}" for s in m["steps"])
+            + f". {m['additions']:,} additions, {m['evictions']:,} evictions, "
+            f"{m['refactorizations']} refactorisations.",
+        ]
+    if "zipf" in found:
+        words = "; ".join(f"{n} {np.mean(v):.3f}" for n, v in found["zipf"].items())
+        lines += ["", f"Zipf sizes, 100 clusters, buffer 500, mean NMI of 5 seeds: {words}."]
+    return "\n".join(lines)

@@ -1,0 +1,242 @@
+"""Labels from a buffer: which of its clusters a row is nearest to (paper 000, step 12).
+
+``"mean"``: a centre is the mean of its cluster's buffer rows in feature space, and a row is
+compared with the clusters it has ties to: by its distance, or, where the kernel is normalised and
+lengths only tell how many ties there are, by its angle. ``"projected"``: centres and rows are
+projected on the eigenvectors first (eq. 8); dearer, and measured to be no better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._extras import require
+from mercer._lazy import LazyModule
+from mercer._types import FloatArray, IdArray
+from mercer.cluster.assignment import row_products
+from mercer.data.rows import Rows
+from mercer.data.sweep import TileFunction
+from mercer.factors.neighbors import NeighborKernel, Ties
+from mercer.partitions.kmeans import nearest_center, scores_of_centers
+from mercer.partitions.warm import label_means
+
+__all__ = [
+    "MeanCenters",
+    "NearestCounts",
+    "ProjectedCenters",
+    "coordinates",
+    "distances_of_rows",
+    "labels_of_rows",
+    "nearest_of_rows",
+    "row_weights",
+]
+
+_jit = LazyModule("mercer.cluster._stream_jit")
+
+PROPOSALS = 16  # centres that an index proposes for each row
+LINKS = 32  # of a centre in the index's graph
+
+
+def coordinates(graph: NeighborKernel, values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """V √λ (eq. 9) of one row each, so without its mass: what k-means clusters."""
+    return vectors * np.sqrt(values) / np.sqrt(graph.masses)[:, None]
+
+
+def row_weights(graph: NeighborKernel) -> FloatArray:
+    """What a buffer row counts for in the mean of its cluster."""
+    return graph.weights * graph.degrees
+
+
+@dataclass(frozen=True, slots=True)
+class MeanCenters:
+    """Centres that are means of buffer rows in the kernel's feature space.
+
+    With a normalised kernel, rows and centres are brought to length 1: ‖x - c‖² = 2 - 2 cos.
+    """
+
+    graph: NeighborKernel
+    clusters: IdArray  # (s,) the cluster of each buffer row
+    coefficients: FloatArray  # (s,) of the rows in their centre
+    lengths: FloatArray  # (k,) ‖c‖²
+
+    @classmethod
+    def of(cls, graph: NeighborKernel, clusters: IdArray, n_clusters: int) -> MeanCenters:
+        totals = np.bincount(clusters, weights=row_weights(graph), minlength=n_clusters)
+        share = graph.weights / np.maximum(totals, np.finfo(float).tiny)[clusters]
+        ids, entries = np.arange(len(graph)), share * graph.degrees / np.sqrt(graph.masses)
+        P = sp.csr_array((entries, (ids, clusters)), shape=(len(graph), n_clusters))
+        lengths = np.asarray(P.multiply(graph.matrix @ P).sum(axis=0)).ravel()
+        if graph.is_normalized:
+            share = share / np.sqrt(np.maximum(lengths, np.finfo(float).tiny))[clusters]
+            lengths = np.zeros(n_clusters)
+        lengths[totals == 0] = np.inf
+        return cls(graph, clusters, share, lengths)
+
+    def of_ties(self, ties: Ties) -> tuple[IdArray, FloatArray]:
+        """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these ties."""
+        csr = ties.similarities
+        labels, scores = np.empty(len(ties), np.intp), np.empty(len(ties))
+        arrays = (csr.indptr, csr.indices, csr.data, self._scale(ties))
+        _jit.nearest_mean(*arrays, self.coefficients, self.clusters, self.lengths, labels, scores)
+        return labels, scores
+
+    def scores_of_ties(self, ties: Ties) -> FloatArray:
+        """‖c‖² - 2⟨x, c⟩ for every cluster."""
+        csr = ties.similarities
+        inner = np.empty((len(ties), len(self.lengths)))
+        arrays = (csr.indptr, csr.indices, csr.data, self._scale(ties))
+        _jit.inner_products(*arrays, self.coefficients, self.clusters, inner)
+        return self.lengths - 2.0 * inner
+
+    def lengths_of_ties(self, ties: Ties) -> FloatArray:
+        """‖x‖², beside which scores are distances."""
+        return np.full(len(ties), 2.0) if self.graph.is_normalized else ties.own
+
+    def _scale(self, ties: Ties) -> FloatArray:
+        """1/√k(x, x) where rows are brought to length 1."""
+        if not self.graph.is_normalized:
+            return np.ones(len(ties))
+        lengths = np.sqrt(np.maximum(ties.own, 0.0))
+        return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedCenters:
+    """Centres in the leading eigenspace of the buffer's kernel."""
+
+    graph: NeighborKernel
+    projection: FloatArray  # (s, r) V λ^-½
+    centers: FloatArray  # (k, r)
+    index: Any = None  # proposes centres, if not all are looked at
+
+    @classmethod
+    def of(
+        cls,
+        graph: NeighborKernel,
+        values: FloatArray,
+        vectors: FloatArray,
+        clusters: IdArray,
+        n_clusters: int,
+        *,
+        search: str,
+    ) -> ProjectedCenters:
+        F = coordinates(graph, values, vectors)
+        centers = label_means(F, row_weights(graph), clusters, n_clusters)
+        index = center_index(centers) if search == "approximate" else None
+        return cls(graph, vectors / np.sqrt(values), centers, index)
+
+    def of_ties(self, ties: Ties) -> tuple[IdArray, FloatArray]:
+        E = self._rows(ties)
+        if self.index is not None:
+            return self._proposed(E)
+        A, b = scores_of_centers(self.centers)
+        return nearest_center(row_products(E, A) + b)
+
+    def scores_of_ties(self, ties: Ties) -> FloatArray:
+        A, b = scores_of_centers(self.centers)
+        return row_products(self._rows(ties), A) + b
+
+    def lengths_of_ties(self, ties: Ties) -> FloatArray:
+        E = self._rows(ties)
+        return np.einsum("ij,ij->i", E, E)
+
+    def recall(self, ties: Ties) -> float:
+        """The share of rows for which the index proposes the nearest centre."""
+        E = self._rows(ties)
+        A, b = scores_of_centers(self.centers)
+        exact = nearest_center(row_products(E, A) + b)[0]
+        return float((self._proposed(E)[0] == exact).mean())
+
+    def _rows(self, ties: Ties) -> FloatArray:
+        phi = self.graph.normalized(ties)
+        return np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
+
+    def _proposed(self, E: FloatArray) -> tuple[IdArray, FloatArray]:
+        """The best of the proposals, compared in float64; ties go to the smaller number."""
+        n_proposed = min(PROPOSALS, len(self.centers))
+        _, ids = self.index.search(np.ascontiguousarray(E, np.float32), n_proposed)
+        ids = np.sort(np.where(ids < 0, ids.max(axis=1, keepdims=True), ids), axis=1)
+        lengths = np.einsum("kr,kr->k", self.centers, self.centers)
+        scores = np.empty(ids.shape)
+        for place in range(n_proposed):
+            near = ids[:, place]
+            scores[:, place] = lengths[near] - 2.0 * np.einsum("ij,ij->i", E, self.centers[near])
+        best = scores.argmin(axis=1)
+        rows = np.arange(len(E))
+        return ids[rows, best].astype(np.intp), scores[rows, best]
+
+
+def center_index(centers: FloatArray) -> Any:
+    """A navigable graph of the centres (HNSW), built by one thread: the same each time."""
+    faiss = require("faiss", "ann", "search='approximate'")
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        index = faiss.IndexHNSWFlat(centers.shape[1], LINKS)
+        index.add(np.ascontiguousarray(centers, np.float32))
+    finally:
+        faiss.omp_set_num_threads(before)
+    return index
+
+
+@dataclass(frozen=True, slots=True)
+class NearestCounts:
+    """Tiles → each cluster's weight and the inertia; if wanted, the first row and labels too."""
+
+    by: MeanCenters | ProjectedCenters
+    n_clusters: int
+    keeps_labels: bool
+
+    def __call__(self) -> TileFunction[tuple[Any, ...]]:
+        nearest = nearest_of_rows(self.by)
+
+        def label(rows: Rows, start: int, weights: FloatArray | None) -> tuple[Any, ...]:
+            tile, distances = nearest(rows)
+            w = np.ones(len(tile)) if weights is None else weights
+            counts = np.bincount(tile, weights=w, minlength=self.n_clusters).astype(np.float64)
+            found = counts, float(w @ distances)
+            return (*found, start, tile) if self.keeps_labels else found
+
+        return label
+
+
+def labels_of_rows(by: MeanCenters | ProjectedCenters) -> Callable[[Rows], IdArray]:
+    """Raw rows → labels, decided in float64."""
+    ties_of = _ties_of_raw(by.graph)
+    return lambda rows: by.of_ties(ties_of(rows))[0]
+
+
+def nearest_of_rows(
+    by: MeanCenters | ProjectedCenters,
+) -> Callable[[Rows], tuple[IdArray, FloatArray]]:
+    """Raw rows → labels and squared distances to the centres they name."""
+    ties_of = _ties_of_raw(by.graph)
+
+    def nearest(rows: Rows) -> tuple[IdArray, FloatArray]:
+        ties = ties_of(rows)
+        labels, scores = by.of_ties(ties)
+        return labels, np.maximum(scores + by.lengths_of_ties(ties), 0.0)
+
+    return nearest
+
+
+def distances_of_rows(by: MeanCenters | ProjectedCenters) -> Callable[[Rows], FloatArray]:
+    """Raw rows → ‖x - c‖ for each centre."""
+    ties_of = _ties_of_raw(by.graph)
+
+    def distances(rows: Rows) -> FloatArray:
+        ties = ties_of(rows)
+        squares = by.scores_of_ties(ties) + by.lengths_of_ties(ties)[:, None]
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    return distances
+
+
+def _ties_of_raw(graph: NeighborKernel) -> Callable[[Rows], Ties]:
+    ties_of, row_format = graph.ties(np.float64, nearest=True), graph.format
+    return lambda rows: ties_of(row_format.apply(rows, np.float64))
