@@ -11,7 +11,9 @@ import pytest
 from mercer import datasets
 
 SHAPES = {name: getattr(datasets, name) for name in datasets.__all__}
-SHAPES["many_clusters"] = partial(datasets.many_clusters, n_clusters=5, n_features=2)
+SHAPES["many_clusters"] = partial(
+    datasets.many_clusters, n_clusters=5, n_features=2, separation=300.0
+)
 N_CLUSTERS = dict.fromkeys(SHAPES, 2) | {
     "blobs": 3,
     "circles_and_gaussians": 11,
