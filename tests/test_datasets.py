@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,9 +11,13 @@ import pytest
 from mercer import datasets
 
 SHAPES = {name: getattr(datasets, name) for name in datasets.__all__}
+SHAPES["many_clusters"] = partial(
+    datasets.many_clusters, n_clusters=5, n_features=2, separation=300.0
+)
 N_CLUSTERS = dict.fromkeys(SHAPES, 2) | {
     "blobs": 3,
     "circles_and_gaussians": 11,
+    "many_clusters": 5,
     "rings": 3,
 }
 SEEDS = range(10)

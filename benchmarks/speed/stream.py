@@ -70,7 +70,7 @@ def measure_drift() -> dict[str, Any]:
     """Eigenpairs after 500 additions and evictions, against a fresh decomposition."""
     X, _ = many_clusters(20_000, 100, n_features=D, separation=1.0, random_state=0)
     model = StreamingKernelKMeans(
-        100, initial_size=2000, max_size=2000, batch_size=500, recluster_every=10**9,
+        100, initial_size=2000, max_size=2000, batch_size=500,
         n_neighbors=50, random_state=0,
     )  # fmt: skip
     for start in range(0, len(X), 500):
