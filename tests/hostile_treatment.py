@@ -253,7 +253,7 @@ def float32_against_float64(make, tmp_path):
         assert adjusted_rand_score(a, b) == 1.0
     else:
         assert a.shape[0] == b.shape[0]
-        assert np.allclose(a @ a.T, b @ b.T, atol=1e-2 * np.abs(a @ a.T).max())
+        assert np.linalg.norm(a @ a.T - b @ b.T) < 0.2 * np.linalg.norm(a @ a.T)
 
 
 def every_random_state(make, tmp_path):
@@ -436,6 +436,9 @@ def _interrupt_after(delay):
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
         pass
+    except SystemError as error:  # what compiled code makes of an interrupt
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
