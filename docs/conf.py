@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 from pathlib import Path
@@ -86,6 +87,8 @@ sphinx_gallery_conf: dict[str, Any] = {
     "min_reported_time": 1,
     "abort_on_example_error": True,
 }
+
+logging.getLogger("distributed").setLevel(logging.ERROR)  # workers come and go, and say so
 
 # The measured results, as pages ------------------------------------------------------------------
 

@@ -23,7 +23,10 @@ from counting import write_counts
 COMMON = {
     "deadline": None,
     "print_blob": True,
-    "suppress_health_check": [hypothesis.HealthCheck.function_scoped_fixture],
+    "suppress_health_check": [
+        hypothesis.HealthCheck.function_scoped_fixture,
+        hypothesis.HealthCheck.too_slow,  # the machine's fault, not the test's
+    ],
 }
 hypothesis.settings.register_profile("short", max_examples=25, **COMMON)
 hypothesis.settings.register_profile("long", max_examples=1000, **COMMON)

@@ -13,6 +13,7 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -262,6 +263,19 @@ def image_files() -> dict[str, bytes]:
 
 
 @cache
+def zarr_files() -> dict[str, bytes]:
+    """The files of one array in two chunks, by their paths."""
+    import zarr
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "a.zarr"
+        array = zarr.create_array(store, shape=(50, 4), chunks=(25, 4), dtype="f8")
+        array[:] = numbers()
+        paths = [path for path in sorted(store.rglob("*")) if path.is_file()]
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+@cache
 def label_files() -> dict[str, bytes]:
     labels = np.arange(50) % 4
     files = {
@@ -291,6 +305,17 @@ class Format:
     files: Callable[[], dict[str, bytes]]
     memory: int  # bytes that reading a damaged one of a few kB may take at most
     needs: tuple[str, ...] = ()
+    is_folder: bool = False  # its files together are what is read; one of them is damaged
+
+    def lay(self, folder: Path, name: str, data: bytes) -> Path:
+        """Write the file; the path that is to be read."""
+        if not self.is_folder:
+            (folder / name).write_bytes(data)
+            return folder / name
+        for known, sound in {**self.files(), name: data}.items():
+            (folder / known).parent.mkdir(parents=True, exist_ok=True)
+            (folder / known).write_bytes(sound)
+        return folder / name.partition("/")[0]
 
 
 MB = 10**6
@@ -298,8 +323,10 @@ FORMATS: dict[str, Format] = {
     "model": Format("model", model_files, 50 * MB + 50 * MB),
     "npy": Format("rows", npy_files, 50 * MB),
     "csv": Format("rows", csv_files, 100 * MB, ("pyarrow",)),
-    "parquet": Format("rows", parquet_files, 200 * MB, ("pyarrow",)),
+    # Arrow believes the sizes in a page's header, which have 31 bits; no checksum covers them
+    "parquet": Format("rows", parquet_files, 2**31 + 100 * MB, ("pyarrow",)),
     "image": Format("image", image_files, 800 * MB, ("PIL",)),
+    "zarr": Format("rows", zarr_files, 200 * MB, ("zarr",), is_folder=True),
     "labels": Format("labels", label_files, 100 * MB),
 }
 

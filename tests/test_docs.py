@@ -22,7 +22,7 @@ import mercer
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [  # whose blocks run in order, in one folder and one namespace
-    *(DOCS / f"{name}.md" for name in ("index", "quickstart", "migrate", "cli")),
+    *(DOCS / f"{name}.md" for name in ("index", "quickstart", "migrate", "cli", "report-page")),
     ROOT / "README.md",
 ]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -38,7 +38,7 @@ def name_of(path: Path) -> str:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that commands name, and nothing drawn on screens."""
     pandas = pytest.importorskip("pandas")
-    for package in ("pyarrow", "skimage", "matplotlib", "typer"):
+    for package in ("pyarrow", "skimage", "matplotlib", "typer", "bokeh"):
         pytest.importorskip(package)
     from mercer.datasets import rings
     from mercer.image import landscape, write_image

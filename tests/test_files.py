@@ -221,7 +221,7 @@ def test_row_groups_longer_than_a_tile(tmp_path: Path) -> None:
 
 
 def test_large_row_groups_need_little_memory(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    pa = pytest.importorskip("pyarrow", minversion="23")  # older ones hold the group's pages
     X = numbers(5, n_rows=32 * TILE, n_features=8)
     source = ParquetSource(save_parquet(tmp_path, X, rows_each=len(X), use_dictionary=False))
     before = pa.total_allocated_bytes()
@@ -673,7 +673,8 @@ def test_missing_number_in_parquet(tmp_path: Path) -> None:
 def test_missing_number_in_a_list(size: int, tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     lists = pa.array([[1.0, 2.0], [3.0, None], None], pa.list_(pa.float64(), size))
-    with pytest.raises(ValueError, match=r"column 'x' .*missing value in row 2"):
+    words = r"column 'x' .*missing value in row 2|Expected all lists to be of size=2"  # Arrow < 25
+    with pytest.raises(ValueError, match=words):
         ParquetSource(write_table(tmp_path, {"x": lists})).read(0, 3)
     with pytest.raises(ValueError, match=r"column 'x' .*missing value in its list in row 1"):
         ParquetSource(write_table(tmp_path, {"x": lists[:2]})).read(0, 2)
@@ -871,3 +872,14 @@ def test_batches_of_another_width_next_time() -> None:
     source = BatchSource(Anew(lambda: [np.ones((5, next(widths)))]))
     with pytest.raises(ValueError, match="batch 0 differs from the first in its number of columns"):
         source.take(np.array([1]))
+
+
+@pytest.mark.parametrize("where", ["name", "cell"])
+def test_long_names_and_cells_do_not_fill_the_message(where: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    name, cell = ("x" * 5000, "word") if where == "name" else ("x", "\0" * 5000)
+    path = tmp_path / "a.csv"
+    path.write_text(f"{name}\n1\n{cell}\n")
+    with pytest.raises(ValueError, match=r"a\.csv.* where a number is wanted") as caught:
+        CsvSource(path)
+    assert len(str(caught.value)) < 1000 + len(str(path))

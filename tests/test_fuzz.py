@@ -29,8 +29,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     for format in FORMATS.values():
         if all(find_spec(package) for package in format.needs):
             for name, data in format.files().items():
-                (folder / name).write_bytes(data)
-                sound.append((format.verb, str(folder / name)))
+                sound.append((format.verb, str(format.lay(folder, name, data))))
     reader = Reader(sound)
     yield reader
     reader.close()
@@ -59,8 +58,7 @@ def test_sound_files_are_read(kind: str, reader: Reader, tmp_path: Path) -> None
     for package in FORMATS[kind].needs:
         pytest.importorskip(package)
     for name, data in FORMATS[kind].files().items():
-        (tmp_path / name).write_bytes(data)
-        outcome = reader.read(FORMATS[kind].verb, str(tmp_path / name))
+        outcome = reader.read(FORMATS[kind].verb, str(FORMATS[kind].lay(tmp_path, name, data)))
         assert not outcome.error, outcome
 
 
@@ -71,8 +69,7 @@ def test_damaged_files_end_in_one_clear_error(kind: str, reader: Reader, tmp_pat
     @given(examples(kind))
     def try_one(example: tuple[str, bytes]) -> None:
         name, data = example
-        path = tmp_path / name
-        path.write_bytes(data)
+        path = format.lay(tmp_path, name, data)
         outcome = reader.read(format.verb, str(path))
         check(outcome, path, format.memory)
         if kind == "model" and not outcome.error:

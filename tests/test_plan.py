@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+import mercer
 from mercer import (
     RBF,
     BudgetError,
@@ -23,6 +24,7 @@ from mercer import (
     KernelSpectralClustering,
     SpectralClustering,
 )
+from mercer._engine import running
 from mercer.data.arrays import ArraySource
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.source import TILE
@@ -133,6 +135,18 @@ def test_time_agrees_with_the_fit(name: str) -> None:
     taken = time.perf_counter() - started
     assert taken / 3 <= most
     assert least <= 3 * taken
+
+
+def test_a_plan_counts_on_the_workers_and_leaves_checkpoints_alone(tmp_path: Path) -> None:
+    class Four:
+        n_workers = 4
+
+    source, model = counted(3000), KernelKMeans(3, rank=16, random_state=0)
+    with mercer.checkpoint(tmp_path / "kept"), running(Four()):  # type: ignore[arg-type]
+        before = set(tmp_path.rglob("*"))
+        plan = model.plan(source)
+        assert set(tmp_path.rglob("*")) == before
+    assert "4 process(es)" in plan.calibration
 
 
 def test_a_plan_changes_nothing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from browser import Seen, chromium
 from mercer import KernelSpectralClustering, SpectralClustering
 from mercer.datasets import blobs, rings
 from mercer.report import gather, page, report_page
+from mercer.report.trust import Evidence, Trust
 
 pytest.importorskip("bokeh", reason="the report page needs Bokeh")
 
@@ -91,6 +91,7 @@ def opened(browser):
 
 def place_of(shown, row):
     """Where on the screen a sampled row is drawn."""
+    shown.locator("#scatter-chart").scroll_into_view_if_needed()
     chart = shown.locator("#scatter-chart").bounding_box()
     inside = shown.evaluate(
         """(i) => {
@@ -283,9 +284,9 @@ def test_a_script_that_got_in_would_not_run(opened, browser, rings_page, tmp_pat
 def test_many_clusters_and_a_grade_of_trust(opened, tmp_path):
     X, _ = blobs(2000, n_clusters=20, n_features=8, random_state=0)
     model = SpectralClustering(20, random_state=0).fit(X)
-    item = SimpleNamespace(name="gap", value=0.9, grade="good", meaning="clear")
-    trust = SimpleNamespace(grade="fair", reasons=("one <b>reason</b>",), evidence=(item,))
-    report = WithTrust(model.report_, trust)
+    item = Evidence("resampling", 0.75, "fair", "two <i>halves</i>")
+    trust = Trust("fair", ("one <b>reason</b>",), (item,))
+    report = replace(model.report_, trust=trust)
     path = tmp_path / "many.html"
     path.write_text(page(report, gather(model, X)), encoding="utf-8")
     shown = opened(path)
@@ -293,6 +294,7 @@ def test_many_clusters_and_a_grade_of_trust(opened, tmp_path):
     assert len(state(shown)["colors"]) == 13  # twelve, and one for all others
     assert shown.locator(".trust").inner_text().split() == ["Trust", "Fair"]
     assert "one <b>reason</b>" in shown.locator(".reasons").first.inner_text()
+    assert "two <i>halves</i>" in shown.locator("#trust-title ~ div table").inner_text()
 
 
 def test_segments_come_with_pictures(opened, tmp_path):
@@ -307,16 +309,6 @@ def test_segments_come_with_pictures(opened, tmp_path):
     assert shown.locator("figure img").count() == 2
     assert shown.evaluate("document.querySelector('figure img').naturalWidth") == 120
     assert shown.locator("[data-cluster]").first.inner_text().startswith("Segment 1")
-
-
-class WithTrust:
-    """A report that has a grade too."""
-
-    def __init__(self, report, trust):
-        self._report, self.trust = report, trust
-
-    def __getattr__(self, name):
-        return getattr(self._report, name)
 
 
 LUMINANCE = """

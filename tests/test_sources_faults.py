@@ -262,6 +262,8 @@ def test_an_active_client_computes_the_partitions(client: Any) -> None:
     array = da.zeros((20, 2), chunks=(5, 2)).map_blocks(where, meta=np.empty((0, 0)))
     source = as_source(array)
     assert source.read(0, 20).all()
+    marked = array[array[:, 0] > 0]  # rows that a worker made: counted there, all are
+    assert as_source(marked).n_rows == 20
     persisted = as_source((da.ones((20, 2), chunks=(5, 2)) * 3).persist())
     assert isinstance(persisted, DaskSource)
     assert persisted.has_futures

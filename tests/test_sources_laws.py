@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import mercer
 from mercer import KernelKMeans, KernelPCA, KernelSpectralClustering, SpectralClustering, as_source
 from mercer.data.arrays import working_dtype
 from mercer.data.distinct import EXACT_ROWS
@@ -201,6 +202,28 @@ def test_a_partition_is_computed_once_in_a_pass() -> None:
     for span in spans(100, 7):
         source.read(*span)
     assert calls == [25] * 4
+
+
+def test_equal_collections_of_dask_have_one_identity() -> None:
+    da = pytest.importorskip("dask.array")
+    one, same, other = (
+        as_source(da.from_array(X, chunks=(10, 3)) + 1).identity  # type: ignore[attr-defined]
+        for X in (numbers(), numbers(), numbers() + 1)
+    )
+    assert one == same != other
+
+
+@pytest.mark.slow
+def test_processes_read_for_themselves(tmp_path: Path) -> None:
+    da = pytest.importorskip("dask.array")
+    X, _ = blobs(2 * TILE + 100, random_state=0)
+    model = KernelKMeans(3, rank=20, random_state=0)
+    expected = clone(model).fit(X).labels_
+    lazy = da.from_array(X, chunks=(5000, 2)).map_blocks(lambda block: block + 0.0)
+    with mercer.on(mercer.Processes(2)):
+        for given in (folder(tmp_path, X), zarr_array(tmp_path, X, chunks=(3000, 2)), lazy):
+            fitted = clone(model).fit(given)
+            np.testing.assert_array_equal(fitted.predict(given), expected)
 
 
 def test_columns_of_a_folder(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def run(data: str | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for n_rows in (20_000, *SIZES):  # the first compiles and is left out
             path = Path(folder) / f"{n_rows}.npy"
-            _generate(path, n_rows)
+            generate(path, n_rows)
             rows.append({"rows": n_rows, **_cluster(path)})
             path.unlink()
     rows = rows[1:]
@@ -60,7 +60,7 @@ def run(data: str | None) -> None:
     write("speed-memory", {"machine": machine(), "runs": rows, "ratio": ratio}, table)
 
 
-def _generate(path: Path, n_rows: int) -> None:
+def generate(path: Path, n_rows: int) -> None:
     rng = np.random.default_rng(0)
     centers = rng.normal(scale=3.0, size=(CLUSTERS, FEATURES)).astype(np.float32)
     out = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, FEATURES))

@@ -5,6 +5,7 @@
 * ``|x - y|`` is a length, not a substitution.
 * ``[chen2022, epperly2024]`` are keys of references.bib and become citations.
 * ``n_i`` and ``D^−½`` in pages of formulas have an index and an exponent.
+* Links to benchmarks/results, which lead somewhere in the repository, lead to their pages here.
 * ``?page`` in a list of pages stands for the page if it exists.
 """
 
@@ -87,7 +88,7 @@ def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
 
 def _page(app: Any, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".md"):
-        text = PERHAPS.sub(_if_it_exists, source[0])
+        text = PERHAPS.sub(_if_it_exists, source[0]).replace("../benchmarks/results/", "results/")
         if docname.startswith(FORMULAS):
             text = raised_and_lowered(text)
         source[0] = cite_in_markdown(text)

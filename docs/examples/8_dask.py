@@ -17,13 +17,13 @@ from dask.distributed import Client, LocalCluster
 import mercer
 from mercer.datasets import rings
 
-N_ROWS = 200_000
+N_ROWS = 50_000
 
 if __name__ == "__main__":
     X, y = rings(N_ROWS, random_state=0)
     alone = mercer.SpectralClustering(3, random_state=0).fit(X)
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
         mercer.on(client),
     ):

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-__all__ = ["Engine", "RowTask", "current", "running"]
+from mercer._threads import in_order
+
+__all__ = ["Engine", "RowTask", "current", "current_for", "each", "running"]
 
 
 class RowTask(Protocol):
@@ -45,6 +47,16 @@ def current() -> Engine | None:
     return _engine.get()
 
 
+def current_for(source: Any) -> Engine | None:
+    """The engine of this context; without one, rows of a Dask collection stay on its cluster."""
+    engine, client = _engine.get(), getattr(source, "client", None)
+    if engine is not None or client is None:
+        return engine
+    from mercer.scale.futures import DaskEngine
+
+    return DaskEngine(client)
+
+
 @contextmanager
 def running(engine: Engine | None) -> Iterator[None]:
     """Inside, passes over rows run on this engine."""
@@ -53,3 +65,9 @@ def running(engine: Engine | None) -> Iterator[None]:
         yield
     finally:
         _engine.reset(token)
+
+
+def each(function: Callable[[Any], Any], items: Iterable[Any], threads: int) -> Iterator[Any]:
+    """A picklable function of each item, in order: by threads here, or by the engine's workers."""
+    engine = current()
+    return in_order(function, items, threads) if engine is None else engine.jobs(function, items)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mercer.cli import options
+from mercer.cli.engines import engine_running
 from mercer.cli.errors import readable_errors
 from mercer.cli.methods import DEFAULT_METHOD, TUNE_METHOD, make_estimator
 from mercer.cli.progress import progress
@@ -58,6 +59,10 @@ def cluster(
     columns: options.Columns = None,
     max_memory: options.MaxMemory = None,
     jobs: options.Jobs = None,
+    engine: options.Engine = "loop",
+    scheduler: options.Scheduler = None,
+    workers: options.Workers = None,
+    checkpoint: options.Checkpoint = None,
     out: options.LabelsFile = None,
     model: options.ModelFile = None,
     report: options.ReportFile = None,
@@ -93,7 +98,8 @@ def cluster(
     written = {"labels": out, "model": model, "report": report}
     with readable_errors(debug=debug):
         estimator = make_estimator(method, parameters)
-        with progress(quiet=quiet):
+        resources: Any = {"scheduler": scheduler, "workers": workers, "checkpoint": checkpoint}
+        with engine_running(engine, **resources), progress(quiet=quiet):
             fitted = cluster_file(
                 file, estimator, columns=names, labels=out, model=model, report=report
             )
@@ -120,6 +126,7 @@ def plan(
     max_memory: options.MaxMemory = None,
     jobs: options.Jobs = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
     """Tell what `mercer cluster` would take: passes, bytes, blocks, memory and minutes.
@@ -127,6 +134,7 @@ def plan(
     A few rows are clustered to see how long it takes here. What cannot fit into --max-memory is
     told with what would: exit code 1.
     """
+    from mercer.cli.show import show_json
     from mercer.data import as_source
 
     parameters = {
@@ -144,8 +152,12 @@ def plan(
     names = None if columns is None else options.read_columns(columns)
     with readable_errors(debug=debug):
         estimator = make_estimator(method, parameters)
-        found = estimator.plan(as_source(file, columns=names))
-    typer.echo(found.to_json() if json else str(found))
+        with progress(quiet=quiet):
+            found = estimator.plan(as_source(file, columns=names))
+        if json:
+            show_json(found.to_dict(), {})
+        elif not quiet:
+            typer.echo(str(found))
 
 
 @app.command()
@@ -158,6 +170,9 @@ def predict(
     columns: options.Columns = None,
     max_memory: options.MaxMemory = None,
     jobs: options.Jobs = None,
+    engine: options.Engine = "loop",
+    scheduler: options.Scheduler = None,
+    workers: options.Workers = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -168,7 +183,8 @@ def predict(
 
     names = None if columns is None else options.read_columns(columns)
     with readable_errors(debug=debug):
-        with progress(quiet=quiet):
+        resources: Any = {"scheduler": scheduler, "workers": workers}
+        with engine_running(engine, **resources), progress(quiet=quiet):
             n_rows = predict_file(
                 model, file, labels=out, columns=names, max_memory=max_memory, n_jobs=jobs
             )

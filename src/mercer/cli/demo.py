@@ -83,7 +83,8 @@ def _cluster(data: Path, labels: Path, model: Path, seed: int) -> Any:
     """What the command that is shown does."""
     command = f"mercer cluster -k {N_CLUSTERS} --seed {seed}"
     files = shlex.join(map(str, (data, "--out", labels, "--model", model)))
-    typer.echo(f"$ {command} {files}\n")
+    typer.echo(f"$ {command} {files}")
+    typer.echo("(the first run compiles Mercer's loops, once, and takes longer)\n")
     parameters = {"n_clusters": N_CLUSTERS, "random_state": seed}
     estimator = make_estimator(DEFAULT_METHOD, parameters)
     with progress():

@@ -21,7 +21,7 @@ INTERRUPTED = 130  # as shells count: 128 + SIGINT
 @contextmanager
 def readable_errors(*, debug: bool = False) -> Iterator[None]:
     """Errors leave as a paragraph and exit code 1; with `debug` as they are."""
-    from mercer.exceptions import MissingExtraError
+    from mercer.exceptions import EngineError, MissingExtraError
 
     try:
         with readable_warnings():
@@ -29,7 +29,7 @@ def readable_errors(*, debug: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("interrupted; no output was left half-written", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    except (ValueError, TypeError, OSError, MemoryError, MissingExtraError) as error:
+    except (ValueError, TypeError, OSError, MemoryError, EngineError, MissingExtraError) as error:
         if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
         typer.echo(f"error: {paragraph(error)}", err=True)

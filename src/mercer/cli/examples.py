@@ -25,16 +25,6 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
             "mercer plan rows.npy -k 3 --method kernel-kmeans --json",
         ),
     ),
-    "report": (
-        (
-            "A page that shows what a model found, for any browser",
-            "mercer report m.mercer rows.parquet --out report.html",
-        ),
-        (
-            "The report alone, to put into a text",
-            "mercer report m.mercer rows.parquet --out report.md --seed 0",
-        ),
-    ),
     "predict": (
         (
             "Label the rows that came today",
@@ -43,6 +33,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
         (
             "The same, by two threads, told as JSON",
             "mercer predict m.mercer today.parquet --out today.csv --jobs 2 --json",
+        ),
+    ),
+    "report": (
+        (
+            "A page about a model and its rows, for any browser",
+            "mercer report m.mercer rows.parquet --out report.html",
+        ),
+        (
+            "The report alone, as Markdown",
+            "mercer report m.mercer rows.parquet --out report.md",
         ),
     ),
     "tune": (

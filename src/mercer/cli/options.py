@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
 
+from mercer.cli.engines import ENGINES
 from mercer.cli.methods import DEFAULT_METHOD, METHODS, TUNE_METHOD
 from mercer.cli.tune import read_gammas, read_sizes
 
@@ -19,6 +20,7 @@ __all__ = [
     "Approximation",
     "AssignLabels",
     "Balance",
+    "Checkpoint",
     "ClusterGrid",
     "Clusters",
     "Columns",
@@ -26,6 +28,7 @@ __all__ = [
     "Criterion",
     "Debug",
     "Encoding",
+    "Engine",
     "Ensemble",
     "Features",
     "Gamma",
@@ -53,6 +56,7 @@ __all__ = [
     "ReportFile",
     "ReportOut",
     "RequiredLabelsFile",
+    "Scheduler",
     "Seed",
     "SegmentGamma",
     "SegmentMethod",
@@ -63,6 +67,7 @@ __all__ = [
     "TrainSize",
     "TuneMethod",
     "ValidationSize",
+    "Workers",
     "read_columns",
     "read_count",
     "read_gamma",
@@ -363,6 +368,44 @@ Jobs: TypeAlias = Annotated[
         panel=RESOURCES,
         metavar="N",
         help="Threads; -1 for all cores (default 1).",
+    ),
+]
+Engine: TypeAlias = Annotated[
+    str,
+    _option(
+        "--engine",
+        panel=RESOURCES,
+        metavar="NAME",
+        callback=_one_of(lambda: ENGINES),
+        help=f"Where the rows are worked on: {', '.join(ENGINES)} (default loop: here).",
+    ),
+]
+Scheduler: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--scheduler",
+        panel=RESOURCES,
+        metavar="ADDRESS",
+        help="A Dask cluster that runs, e.g. tcp://host:8786 (default: one is started here).",
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--workers",
+        panel=RESOURCES,
+        metavar="N",
+        min=1,
+        help="Processes to start for --engine processes or dask (default one per core).",
+    ),
+]
+Checkpoint: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--checkpoint",
+        panel=RESOURCES,
+        metavar="DIR",
+        help="Keep complete passes here; the same command run again takes up after the last.",
     ),
 ]
 LabelsFile: TypeAlias = Annotated[

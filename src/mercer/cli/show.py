@@ -69,6 +69,8 @@ def _shape(report: Report) -> str:
 
 
 def _facts(report: Report) -> Table:
+    from mercer.report.words import quality_facts
+
     table = Table.grid(padding=(0, 2))
     table.add_column(style="cyan")
     table.add_column()
@@ -81,6 +83,8 @@ def _facts(report: Report) -> Table:
         table.add_row("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps")
     if report.eigenvalues:
         table.add_row("eigenvalues", _eigenvalues(report))
+    for name, value in quality_facts(report):
+        table.add_row(name, value)
     for note in report.notes:
         table.add_row("note", note)
     return table
@@ -103,9 +107,10 @@ def _stages(report: Report) -> Table:
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("stage")
-    for name in ("seconds", "CPU", "peak memory"):
+    for name in ("seconds", "CPU", "peak memory", "kernel values"):
         table.add_column(name, justify="right")
     for stage in report.stages:
         times = (f"{stage.seconds:.3f}", f"{stage.cpu_seconds:.3f}")
-        table.add_row(stage.name, *times, human_bytes(stage.peak_memory))
+        values = f"{stage.kernel_evaluations:,}" if stage.kernel_evaluations else ""
+        table.add_row(stage.name, *times, human_bytes(stage.peak_memory), values)
     return table

@@ -40,7 +40,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         """Which passes a fit makes, for `plan`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} tells no plan")
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
         """`fit`, then the label of each row."""

@@ -193,8 +193,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
 
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre in the factor's space: (n, k)."""
-        tiles, n_rows = self._work(X, self._embedder, stage="transform")
-        distances = np.empty((n_rows, len(self.cluster_centers_)), as_source(X).dtype)
+        source = as_source(X)
+        tiles, n_rows = self._work(source, self._embedder, stage="transform")
+        distances = np.empty((n_rows, len(self.cluster_centers_)), source.dtype)
         for start, tile in tiles:
             distances[start : start + len(tile)] = tile
         return distances

@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from mercer._checkpoint import keeping
+from mercer._engine import current, running
 from mercer._memory import Budget
 from mercer._threads import n_threads
 from mercer.cluster.problem import checked_source, demand_rank, demand_rows
@@ -96,15 +98,16 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
         max_memory=budget.n_bytes,
         sample_seconds=_sample_seconds(work, trial),
         calibration=f"a fit of the first {trial.n_rows:,} rows on this machine, "
-        f"{n_threads(estimator.n_jobs)} thread(s); reading them took "
+        f"{n_threads(estimator.n_jobs)} thread(s), {_n_workers()} process(es); reading them took "
         f"{1e6 * trial.read:.2g} µs per row",
     )
 
 
 def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]:
-    n, n_bytes = source.n_rows, source.n_rows * source.n_features * source.dtype.itemsize
+    n_bytes = source.n_rows * source.n_features * source.dtype.itemsize
+    n = source.n_rows / _n_workers()  # rows that each of those who share a pass sees
     look = n * (trial.read + trial.stages.get("check", 0.0) / trial.n_rows)
-    drawn = sample_size(n, source.n_features) / trial.n_rows
+    drawn = sample_size(source.n_rows, source.n_features) / trial.n_rows
     draw = n * trial.read + drawn * trial.stages.get("sample", 0.0)
     return (
         PlannedPass("check", 1, 1, n_bytes, look),
@@ -114,6 +117,11 @@ def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]
             for s in work.sweeps
         ),
     )
+
+
+def _n_workers() -> int:
+    engine = current()
+    return 1 if engine is None else engine.n_workers
 
 
 def _sample_seconds(work: Work, trial: Trial) -> float:
@@ -146,7 +154,7 @@ def _tried(estimator: Any, work: Work, source: Source, block_rows: int) -> Trial
     rows = part(block, 0, n_rows)
     model = _quiet(work.trial if work.trial is not None else estimator)
     n_warm = min(max(WARM_ROWS, 2 * work.n_clusters), n_rows)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), running(None), keeping(None):  # the trial is ours alone
         warnings.simplefilter("ignore", MercerWarning)
         warm = _first(source, rows, n_warm, estimator)
         _all_rows(clone(model).fit(warm), warm)

@@ -116,6 +116,8 @@ def fit_factor(
 ) -> Any:
     """A factor of the problem's kernel on its sample, if it fits into memory."""
     demand_factor(approximation, problem)
+    if getattr(approximation, "rare", 0) and not isinstance(problem.kernel, GramMatrix):
+        more = {"source": problem.source, "block_rows": problem.block_rows, **more}
     factor: Any = approximation.fit(
         problem.kernel, problem.sample, rng=rng, threads=threads, **more
     )

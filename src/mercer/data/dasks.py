@@ -51,7 +51,7 @@ class DaskSource(ForwardSource):
             has_futures=has_futures,
         )
         if lengths is None:
-            lengths = tuple(self._count(number) for number in range(len(keys)))
+            lengths = self._counted()
         n_rows = sum(lengths)
         if n_rows == 0:
             raise ValueError("the Dask collection has no rows; at least one is wanted")
@@ -59,9 +59,19 @@ class DaskSource(ForwardSource):
         self._learn(lengths=lengths, n_rows=n_rows, restarts=starts)
 
     @property
+    def client(self) -> Any:
+        """The cluster that holds or computes the rows; None where that is this thread."""
+        return None if _in_worker() else _client()
+
+    @property
     def piece_bytes(self) -> int:
         """What the longest partition takes in memory."""
         return max(self.lengths) * self.n_features * self.dtype.itemsize
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells these rows from others: Dask names its results by what they are made of."""
+        return self.keys, self.lengths, self.layout
 
     def pieces(self, start: int) -> Iterator[Rows]:
         first = int(np.searchsorted(self.restarts, start, side="right")) - 1
@@ -85,10 +95,16 @@ class DaskSource(ForwardSource):
             )
         return rows
 
-    def _count(self, number: int) -> int:
-        """The rows of a partition; what is not a table is refused when it is read."""
-        piece = self._compute(number)
-        return 0 if is_empty(piece) else int(piece.shape[0])
+    def _counted(self) -> tuple[int, ...]:
+        """The rows of each partition, counted where it is computed: only the numbers travel."""
+        import dask
+        from dask.delayed import Delayed
+
+        count = dask.delayed(_n_rows)
+        counts = [count(Delayed(key, self.graph)) for key in self.keys]
+        is_here = _in_worker() or _client() is None
+        how = {"scheduler": "synchronous"} if is_here else {}
+        return tuple(dask.compute(*counts, **how))
 
     def _compute(self, number: int) -> Any:
         """One partition, by whoever should: the cluster, or this thread."""
@@ -183,6 +199,11 @@ def _planned(collection: Any) -> tuple[dict[Any, Any], tuple[Any, ...], bool]:
         (collection,) = dask.optimize(collection)
         graph = dict(collection.__dask_graph__())
     return graph, tuple(_leaves(collection.__dask_keys__())), has_futures
+
+
+def _n_rows(piece: Any) -> int:
+    """What is not a table is refused when it is read."""
+    return 0 if is_empty(piece) else int(piece.shape[0])
 
 
 def _leaves(keys: Any) -> Iterator[Any]:

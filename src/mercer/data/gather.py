@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._checkpoint import remembered
-from mercer._engine import current
+from mercer._engine import current_for
+from mercer._progress import tell
 from mercer._types import FloatArray, IdArray
 from mercer.data.rows import Rows, packed, stack, unpacked
 from mercer.data.source import Source, spans
@@ -25,7 +26,7 @@ def gather(source: Source, ids: IdArray) -> Rows:
 
 
 def _gathered(source: Source, ids: IdArray) -> Rows:
-    engine = current()
+    engine = current_for(source)
     if engine is None or len(ids) == 0:
         return taken(source, ids)
     groups = -(-source.n_rows // (GROUP * TASKS_PER_WORKER * engine.n_workers))
@@ -34,7 +35,10 @@ def _gathered(source: Source, ids: IdArray) -> Rows:
         for span in spans(source.n_rows, groups * GROUP)
         if np.diff(np.searchsorted(ids, span))[0] > 0
     ]
-    return stack(list(engine.rows(Taking(ids), source, None, stretches)))
+    tell(STAGE, 0, source.n_rows)
+    parts = list(engine.rows(Taking(ids), source, None, stretches))
+    tell(STAGE, source.n_rows, source.n_rows)
+    return stack(parts)
 
 
 @dataclass(frozen=True, slots=True)

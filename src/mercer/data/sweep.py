@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
 
 from mercer._checkpoint import remembered
-from mercer._engine import Engine, current
+from mercer._engine import Engine, current_for
 from mercer._progress import tell
 from mercer._threads import in_order
 from mercer._types import FloatArray
@@ -55,7 +55,7 @@ def sweep(
     Blocks of whole tiles are read by the calling thread and worked on by `threads`; or an engine
     reads and works on longer stretches elsewhere.
     """
-    engine = current()
+    engine = current_for(source)
     if engine is None:
         yield from _sweep_here(source, make(), along, deliver, block_rows, threads, stage)
         return
@@ -127,7 +127,7 @@ def _total(
     threads: int,
     stage: str,
 ) -> Result:
-    engine = current()
+    engine = current_for(source)
     if engine is None:
         tiles = _sweep_here(source, make(), along, None, block_rows, threads, stage)
         return folded(tiles, combine)

@@ -22,6 +22,7 @@ __all__ = ["CsvSource", "ParquetSource", "count_rows"]
 
 BUFFER = 2**16  # bytes read ahead in each column of a Parquet file
 BLOCK = 2**20  # bytes of CSV parsed at a time; no line may be longer
+LONGEST_NAME, LONGEST_REASON = 100, 300  # characters of a file's own in a message
 CSV_ERROR = re.compile(r"In CSV column #(\d+): Row #(\d+): .*invalid value '(.*)'", re.DOTALL)
 
 
@@ -84,7 +85,7 @@ class TableSource(ForwardSource):
         for column in columns:
             if column.length == 0:
                 raise ValueError(
-                    f"the first list in column {column.name!r} of {self.path!s} is empty or "
+                    f"the first list in column {shown(column.name)} of {self.path!s} is empty or "
                     "missing; at least one number is wanted"
                 )
         names = tuple(name for column in columns for name in column.features)
@@ -113,7 +114,7 @@ class TableSource(ForwardSource):
         if flaw is not None:
             row, what = flaw
             raise ValueError(
-                f"column {column.name!r} of {self.path!s} holds {what} in row {start + row} "
+                f"column {shown(column.name)} of {self.path!s} holds {what} in row {start + row} "
                 "(counted from 0); fill it or drop the row, or pass columns= without this column"
             )
 
@@ -219,7 +220,7 @@ class CsvSource(TableSource):
             names = tuple(reader.schema.names)
         if len(names) == 1 and (separator := re.search(r"[;\t|]", names[0])):
             raise ValueError(
-                f"{self.path!s} has one column, {names[0]!r}; it seems to be separated by "
+                f"{self.path!s} has one column, {shown(names[0])}; it seems to be separated by "
                 f"{separator[0]!r}: a .csv file needs commas, a .tsv file tabs"
             )
         return names
@@ -267,17 +268,22 @@ def _in_words(
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if cell := CSV_ERROR.search(str(error)):
             raise ValueError(
-                f"column {names[int(cell[1])]!r} of {os.fspath(path)} holds {cell[3]!r} in line "
-                f"{cell[2]}, where a number is wanted; correct it, or pass columns= without this "
-                "column"
+                f"column {shown(names[int(cell[1])])} of {os.fspath(path)} holds {shown(cell[3])} "
+                f"in line {cell[2]}, where a number is wanted; correct it, or pass columns= "
+                "without this column"
             ) from error
-        reason = str(error).partition("\n")[0].rstrip(".")
+        reason = str(error).partition("\n")[0].rstrip(".")[:LONGEST_REASON]
         if "straddling" in reason:
             reason = f"a line is longer than {BLOCK} bytes"
         raise ValueError(
             f"{os.fspath(path)} cannot be read as {format}: {reason}; the file is damaged or "
             "incomplete, or of another format: write it again"
         ) from error
+
+
+def shown(text: str) -> str:
+    """A name or a cell as a message shows it: a damaged file has long ones."""
+    return repr(text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…")
 
 
 def _selection(columns: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -299,16 +305,17 @@ def _choice(
         raise ValueError(f"{os.fspath(path)} has no columns; at least one is wanted")
     for name in names if columns is None else columns:
         if name not in names:
-            known = ", ".join(repr(known) for known in names[:10]) + ", …" * (len(names) > 10)
-            raise ValueError(f"{os.fspath(path)} has no column {name!r}; it has {known}")
+            known = ", ".join(shown(known) for known in names[:10]) + ", …" * (len(names) > 10)
+            raise ValueError(f"{os.fspath(path)} has no column {shown(name)}; it has {known}")
         if names.count(name) > 1:
             raise ValueError(
-                f"{os.fspath(path)} has {names.count(name)} columns named {name!r}; rename them"
+                f"{os.fspath(path)} has {names.count(name)} columns named {shown(name)}; "
+                "rename them"
             )
         if columns is None and (not name or name.startswith("__index_level_")):
             raise ValueError(
-                f"{os.fspath(path)} has a column named {name!r}, as pandas writes for an index; "
-                "save it with index=False, or pass columns= without it"
+                f"{os.fspath(path)} has a column named {shown(name)}, as pandas writes for an "
+                "index; save it with index=False, or pass columns= without it"
             )
     return names if columns is None else columns
 
@@ -318,13 +325,13 @@ def _check_kinds(path: str | os.PathLike[str], kinds: dict[str, Any], *, is_chos
     for name, kind in kinds.items():
         if _dtype(_item_type(kind)) is None:
             raise ValueError(
-                f"column {name!r} of {os.fspath(path)} holds values of type {kind}, not numbers; "
-                "pass columns= with the names of the columns to use"
+                f"column {shown(name)} of {os.fspath(path)} holds values of type {kind}, not "
+                "numbers; pass columns= with the names of the columns to use"
             )
         if _is_list(kind) and len(kinds) > 1 and not is_chosen:
             raise ValueError(
-                f"column {name!r} of {os.fspath(path)} holds lists and stands beside other "
-                f"columns; pass columns= to say which to use, e.g. columns=[{name!r}]"
+                f"column {shown(name)} of {os.fspath(path)} holds lists and stands beside other "
+                f"columns; pass columns= to say which to use, e.g. columns=[{shown(name)}]"
             )
 
 

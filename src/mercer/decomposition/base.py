@@ -47,7 +47,7 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         """Which passes a fit makes, for `plan`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} tells no plan")
 
     def _checked(self, X: Any) -> Source:
         """X as a source with the columns of the fit."""

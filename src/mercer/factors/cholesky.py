@@ -15,7 +15,7 @@ from mercer._threads import in_order, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer.data.rows import Rows, cast, part, take
 from mercer.data.sample import Sample, as_sample
-from mercer.data.source import TILE, spans
+from mercer.data.source import TILE, Source, spans
 from mercer.factors.base import DRAW, PivotFactor, pivot_factor
 from mercer.kernels.base import Kernel
 
@@ -48,6 +48,9 @@ class IncompleteCholesky(BaseEstimator):
         at rank 256), so the default is the one of smaller error.
     block : pivots chosen together. 1 with greedy pivots is the textbook algorithm, pivot by pivot;
         ties go to the first row, so the first pivot of an RBF kernel is row 0.
+    rare : share of the pivots, e.g. 1/8, that are not chosen among the sampled rows but, greedily
+        and by one more pass, among the rows of all that the others explain worst: for clusters so
+        rare that a sample of many rows hardly has them.
 
     Examples
     --------
@@ -67,33 +70,49 @@ class IncompleteCholesky(BaseEstimator):
         tol: float = 0.0,
         pivots: Literal["random", "greedy"] = "random",
         block: int = 64,
+        rare: float = 0.0,
     ) -> None:
         self.rank = rank
         self.tol = tol
         self.pivots = pivots
         self.block = block
+        self.rare = rare
 
     def fit(
-        self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        rng: np.random.Generator,
+        threads: int = 1,
+        source: Source | None = None,
+        block_rows: int = TILE,
     ) -> PivotFactor:
-        """Choose pivots among the rows of X."""
+        """Choose pivots among the rows of X, and rare ones among those of the source."""
         self._check()
         sample = as_sample(kernel, X)
         choose = partial(_random_block, rng=rng) if self.pivots == "random" else _greedy_block
+        n_rare = int(self.rare * min(self.rank, len(sample)))
         with single_threaded_blas():
             found = _blocked(
                 kernel,
                 sample,
-                rank=min(self.rank, len(sample)),
+                rank=min(self.rank, len(sample)) - n_rare,
                 tol=self.tol,
                 block=self.block,
                 choose=choose,
                 threads=threads,
             )
-        mix = _whitening(kernel, sample.rows, found)
-        return pivot_factor(
-            kernel, sample, found.pivots, mix, trace_error=found.error, training_rows=found.F
-        )
+            mix = _whitening(kernel, sample.rows, found)
+            factor = pivot_factor(
+                kernel, sample, found.pivots, mix, trace_error=found.error, training_rows=found.F
+            )
+            if n_rare and (source is not None or found.error > self.tol):
+                from mercer.factors.rare import with_rare_pivots
+
+                how = {"block_rows": block_rows, "threads": threads}
+                factor = with_rare_pivots(factor, sample, source, n_rare, **how)
+        return factor
 
     def enough_rows(self) -> int | None:
         """Ten rows per random pivot; greedy pivots are the extremes of all rows."""
@@ -111,6 +130,8 @@ class IncompleteCholesky(BaseEstimator):
             raise ValueError(f"rank={self.rank!r} must be a whole number of 1 or more")
         if not (isinstance(self.block, int | np.integer) and self.block >= 1):
             raise ValueError(f"block={self.block!r} must be a whole number of 1 or more")
+        if not 0 <= self.rare < 1:
+            raise ValueError(f"rare={self.rare!r} must be in [0, 1): a share of the pivots")
         if not 0 <= self.tol < 1:
             raise ValueError(f"tol={self.tol!r} must be in [0, 1): it is relative to trace(K)")
 

@@ -21,6 +21,7 @@ from mercer.image.pixels import BoolImage, Pixels, as_pixels
 from mercer.image.regions import connected_regions, merge_small_regions
 from mercer.kernels.exponential import RBF, Chi2
 from mercer.report import Recorder, Report
+from mercer.selection.gaps import relative_gap
 
 __all__ = ["Segmenter"]
 
@@ -321,7 +322,8 @@ class Segmenter(BaseEstimator):
         }
         if isinstance(model, EstimatorModel):
             inner = model.estimator.report_
-            names = ("n_distinct", "kernel", "bandwidth", "approximation", "rank", "trace_error")
+            names: tuple[str, ...] = ("n_distinct", "kernel", "bandwidth", "approximation", "rank")
+            names += ("trace_error", "residuals", "solver", "gap", "quality")
             return Report(
                 **told | {name: getattr(inner, name) for name in names},
                 notes=(*inner.notes, *record.notes),
@@ -339,6 +341,7 @@ class Segmenter(BaseEstimator):
             notes=tuple(record.notes),
             warnings=tuple(record.warnings),
             eigenvalues=tuple(map(float, model.eigenvalues)),
+            gap=relative_gap(np.asarray(model.eigenvalues), model.n_segments),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

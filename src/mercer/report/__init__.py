@@ -12,19 +12,29 @@ from mercer.report.trust import Evidence, Trust
 
 if TYPE_CHECKING:
     from mercer.report.pages import page, report_page, write_page
+    from mercer.report.plot import (
+        EmbeddingDisplay,
+        SegmentationDisplay,
+        SpectrumDisplay,
+        TuningDisplay,
+    )
     from mercer.report.view import View, gather
 
 __all__ = [
     "Column",
     "DataSummary",
+    "EmbeddingDisplay",
     "Evidence",
     "Plan",
     "PlannedPass",
     "Quality",
     "Recorder",
     "Report",
+    "SegmentationDisplay",
+    "SpectrumDisplay",
     "Stage",
     "Trust",
+    "TuningDisplay",
     "View",
     "gather",
     "page",
@@ -34,6 +44,9 @@ __all__ = [
 
 _HOMES = {  # loaded on first use: estimators need only the report
     "mercer.report.pages": ("page", "report_page", "write_page"),
+    "mercer.report.plot": (
+        *("EmbeddingDisplay", "SegmentationDisplay", "SpectrumDisplay", "TuningDisplay"),
+    ),
     "mercer.report.view": ("View", "gather"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -12,7 +12,7 @@ from mercer._extras import require
 if TYPE_CHECKING:
     from mercer.selection.result import Selection
 
-__all__ = ["draw_selection"]
+__all__ = ["draw_scores", "draw_selection"]
 
 INK = "#222222"
 
@@ -22,7 +22,6 @@ def draw_selection(path: str | Path, selection: Selection) -> None:
     require("matplotlib", "plot", "drawing the search")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
 
     from mercer.io.atomic import replacing
 
@@ -30,8 +29,17 @@ def draw_selection(path: str | Path, selection: Selection) -> None:
     size = (1.8 + 0.62 * n_columns, 1.6 + 0.3 * max(n_rows, 3))
     figure = Figure(figsize=size, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    panel = figure.subplots()
-    image = panel.imshow(selection.scores, cmap="Blues", aspect="auto")
+    draw_scores(figure.subplots(), selection)
+    with replacing(Path(path)) as temporary, temporary.open("wb") as file:
+        figure.savefig(file, format="png", dpi=130)
+
+
+def draw_scores(panel: Any, selection: Selection, **options: Any) -> None:
+    """The scores as a picture in an axes, with a bar of colours beside it."""
+    from matplotlib.patches import Rectangle
+
+    n_rows, n_columns = selection.scores.shape
+    image = panel.imshow(selection.scores, **{"cmap": "Blues", "aspect": "auto"} | options)
     _write_scores(panel, selection, image)
     best = selection.best
     place = (selection.n_clusters.index(best.n_clusters), selection.gammas.index(best.gamma))
@@ -43,9 +51,7 @@ def draw_selection(path: str | Path, selection: Selection) -> None:
     panel.set_xlabel("n_clusters", color=INK)
     panel.set_ylabel("gamma", color=INK)
     panel.set_title(f"{selection.criterion}: best {best.score:.3f}", color=INK)
-    figure.colorbar(image, ax=panel, shrink=0.8)
-    with replacing(Path(path)) as temporary, temporary.open("wb") as file:
-        figure.savefig(file, format="png", dpi=130)
+    panel.figure.colorbar(image, ax=panel, shrink=0.8)
 
 
 def _write_scores(panel: Any, selection: Selection, image: Any) -> None:

@@ -112,7 +112,7 @@ def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _script_json(values: Any) -> str:
     """JSON for a script element: no tag, comment or line can end in it."""
-    text = json.dumps(values, separators=(",", ":"))
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -151,11 +151,10 @@ def _tiles(report: Report, view: View) -> list[tuple[str, str, str]]:
         name = f"{view.noun.capitalize()}s"
         tiles.append((name, f"{len(view.weights)}", f"the largest holds {largest}"))
     if report.quality is not None and report.quality.separation is not None:
-        tiles.append(
-            ("Separation", f"{report.quality.separation:.2f}", "1: far apart, 0: touching")
-        )
-    if report.quality is not None and report.quality.stability is not None:
-        tiles.append(("Stability", f"{report.quality.stability:.2f}", "1: two halves agree"))
+        apart = f"{report.quality.separation:.2f}"
+        tiles.append(("Separation", apart, "1: far apart, 0: touching"))
+    if report.stability is not None:
+        tiles.append(("Stability", f"{report.stability:.2f}", "1: two halves agree"))
     if report.gap is not None:
         tiles.append(("Spectral gap", f"{report.gap:.2f}", "1: the number of clusters is clear"))
     seconds = sum(stage.seconds for stage in report.stages)
@@ -194,7 +193,7 @@ def _profile(group: Group) -> dict[str, Any]:
     cells = [
         {
             "mean": number(mean),
-            "z": f"{z:+.1f}" if isfinite(z) else "–",
+            "z": f"{z:+z.1f}" if isfinite(z) else "–",
             "strength": f"{min(abs(z) / STRONG, 1.0) * 55:.0f}" if isfinite(z) else "0",
             "way": "high" if z > 0 else "low",
         }
@@ -228,7 +227,7 @@ def _heat_map(selection: Selection | None) -> dict[str, Any] | None:
 
 
 def _trust(report: Report) -> Any:
-    trust = getattr(report, "trust", None)
+    trust = report.trust
     return trust if trust is not None and trust.grade in GRADES else None
 
 

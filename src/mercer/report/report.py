@@ -86,6 +86,12 @@ class Report:
         """Of all stages."""
         return sum(stage.kernel_evaluations for stage in self.stages)
 
+    @property
+    def stability(self) -> float | None:
+        """ARI of clusters made from two halves of a sample, where the evidence of trust has it."""
+        evidence = () if self.trust is None else self.trust.evidence
+        return next((item.value for item in evidence if item.name == "resampling"), None)
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Report:
         """The report a model file holds; what older files do not tell stays unknown."""
@@ -122,7 +128,8 @@ class Report:
         if self.gap is not None:
             lines[-1] += f"; relative gap {self.gap:.2f} after the clusters' own"
         if self.quality is not None and self.quality.separation is not None:
-            lines.append(f"  separation     {self.quality.separation:.2f}{_stability(self)}")
+            where = f"on {self.quality.n_rows:,} rows; 1 is best"
+            lines.append(f"  separation     {self.quality.separation:.2f} ({where})")
         if self.trust is not None:
             lines.append(f"  trust          {self.trust}")
         lines += [
@@ -169,13 +176,6 @@ class Recorder:
         """Tell the caller once, at the end, in one warning each."""
         for text in self.warnings:
             warnings.warn(text, MercerWarning, stacklevel=stacklevel + 1)
-
-
-def _stability(report: Report) -> str:
-    assert report.quality is not None
-    stability = report.quality.stability
-    told = "" if stability is None else f", stability {stability:.2f}"
-    return f"{told} (on {report.quality.n_rows:,} rows; 1 is best)"
 
 
 def _values(stage: Stage) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.cluster.hierarchy import leaves_list, linkage
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +30,8 @@ VALUES = 6  # columns whose values a row shows
 PROFILE = 12  # columns that a cluster's profile shows
 PROTOTYPES = 3  # rows that stand for a cluster
 MOST_GROUPS = 60  # clusters with a profile and prototypes of their own
+FEW = 4  # clusters from which a circle shows more than two directions
+RIDGE = 1e-3  # of the middles' mean square: like clusters are not torn apart
 MOST_WIDE = 2000  # columns that are made dense for a projection
 
 
@@ -176,24 +179,26 @@ def column_names(source: Source) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def memberships(Z: FloatArray, labels: IdArray) -> Map | None:
-    """Clusters on a circle, rows between those they could belong to; None for one or two.
+def star(Z: FloatArray, labels: IdArray, name: str, axis: str) -> Map:
+    """Points by the linear map that puts the clusters' middles on a circle, as far as it can.
 
-    Shares are those of fuzzy c-means, ∝ 1 / distance⁴ to the clusters' means; neighbours on the
-    circle are clusters that look the same way from the middle of all.
+    Clusters that stand apart in all directions alike, as those of a good embedding do, fall on top
+    of each other in any two directions of largest spread: four clusters and more go on a circle, in
+    an order in which like ones are neighbours. Rows between two clusters stay between them.
     """
     there = np.unique(labels)
-    if not 3 <= len(there) <= MOST_GROUPS:
-        return None
+    if len(there) < FEW or Z.shape[1] < 3:
+        return plane(Z, name, axis)
     centers = np.stack([Z[labels == c].mean(axis=0) for c in there])
-    flat = plane(centers, "", "").xy
-    around = np.argsort(np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable"))
-    angles = 2.0 * np.pi * around / len(there)
+    order = leaves_list(linkage(centers, "average", optimal_ordering=True))
+    angles = 2.0 * np.pi * np.argsort(order) / len(there)
     corners = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    squares = ((Z[:, None, :] - centers) ** 2).sum(axis=2)
-    closeness = 1.0 / np.maximum(squares, 1e-9 * max(squares.max(), 1e-300)) ** 2
-    shares = closeness / closeness.sum(axis=1, keepdims=True)
-    return Map("How sure", ("rows near a number are sure of it", ""), shares @ corners)
+    middle = centers.mean(axis=0)
+    C = centers - middle
+    gram = C.T @ C
+    ridge = RIDGE * max(np.trace(gram) / len(gram), np.finfo(float).tiny)
+    to_plane = np.linalg.solve(gram + ridge * np.eye(len(gram)), C.T @ corners)
+    return Map(name, ("clusters on a circle, rows between them", ""), (Z - middle) @ to_plane)
 
 
 def plane(Z: FloatArray, name: str, axis: str) -> Map:
@@ -221,8 +226,7 @@ def _maps(Z: FloatArray | None, taken: Rows, labels: IdArray, source: Source) ->
     """The embedding, and the rows themselves where they are a table."""
     maps = []
     if Z is not None and Z.shape[1]:
-        sure = memberships(Z, labels)
-        maps += [plane(Z, "Embedding", "coordinate"), *([] if sure is None else [sure])]
+        maps.append(star(Z, labels, "Embedding", "coordinate"))
     if not isinstance(taken, BlockRows) and source.n_features <= MOST_WIDE:
         own = plane(_dense(taken), "Data", "column")
         names = column_names(source)
@@ -235,7 +239,9 @@ def _maps(Z: FloatArray | None, taken: Rows, labels: IdArray, source: Source) ->
 
 def _named(taken: Rows, source: Source) -> Any:
     """The rows with the names they came with, as the model wants to see them."""
-    if source.feature_names is None or sp.issparse(taken) or isinstance(taken, BlockRows):
+    if isinstance(taken, BlockRows):
+        return dict(zip(taken.names, taken.parts, strict=True))
+    if source.feature_names is None or sp.issparse(taken):
         return taken
     from mercer.data.arrays import ArraySource
 

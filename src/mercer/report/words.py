@@ -10,7 +10,7 @@ from mercer._memory import human_bytes
 if TYPE_CHECKING:
     from mercer.report.report import Report
 
-__all__ = ["facts", "number", "share"]
+__all__ = ["facts", "number", "quality_facts", "share"]
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -29,7 +29,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         told.append(("inertia", f"{number(report.inertia)} after {report.n_iter} sweeps"))
     if report.explained is not None:
         told.append(("explained by centres", share(report.explained)))
-    told += _spectrum(report) + _quality(report)
+    told += _spectrum(report) + quality_facts(report)
     seconds = sum(stage.seconds for stage in report.stages)
     peak = max((stage.peak_memory for stage in report.stages), default=0)
     told.append(("time", f"{seconds:.3g} s"))
@@ -69,10 +69,13 @@ def _spectrum(report: Report) -> list[tuple[str, str]]:
     return told
 
 
-def _quality(report: Report) -> list[tuple[str, str]]:
-    quality = report.quality
-    if quality is None:
-        return []
-    where = f"on {quality.n_rows:,} rows, 1 is best"
-    figures = (("separation", quality.separation), ("stability", quality.stability))
-    return [(name, f"{value:.2f} ({where})") for name, value in figures if value is not None]
+def quality_facts(report: Report) -> list[tuple[str, str]]:
+    """How far the clusters stand apart, and how firmly."""
+    quality, told = report.quality, []
+    if quality is not None and quality.separation is not None:
+        told.append(("separation", f"{quality.separation:.2f} (on {quality.n_rows:,} rows)"))
+    if report.stability is not None:
+        told.append(("stability", f"{report.stability:.2f} (clusters made from two halves)"))
+    if report.trust is not None:
+        told.append(("trust", report.trust.grade))
+    return told

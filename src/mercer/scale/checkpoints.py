@@ -110,7 +110,8 @@ class Folder:
     def _fingerprint(self, source: Any) -> str:
         """What tells these data from others: values in memory, or files with sizes and times."""
         if self._known[0] is not source:
-            text = joblib.hash((source, _files(source)), hash_name="sha1")
+            identity = getattr(source, "identity", source)
+            text = joblib.hash((identity, _files(source)), hash_name="sha1")
             self._known = source, str(text)
         return self._known[1]
 

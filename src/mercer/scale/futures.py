@@ -15,7 +15,7 @@ from distributed import Client, KilledWorker
 from distributed.comm import CommClosedError
 
 from mercer.exceptions import EngineError, MercerWarning
-from mercer.scale.order import Futures, LostWorkerError, in_order
+from mercer.scale.order import RETRIES, Futures, LostWorkerError, in_order
 from mercer.scale.parcels import Parcel, pack, travels
 from mercer.scale.work import Stretch, run_job, run_rows
 
@@ -91,9 +91,18 @@ class DaskEngine:
         """Rows (or their numbers) on a worker; sent if they are not there, or no longer."""
         future = self._sent.get((what, *span))
         if future is None or _is_lost(future):
-            stretch = Stretch(span[0], read(*span))
-            future = self._sent[(what, *span)] = self.client.scatter(stretch, hash=False)
+            future = self._sent[(what, *span)] = self._scatter(Stretch(span[0], read(*span)))
         return future
+
+    def _scatter(self, stretch: Stretch) -> Any:
+        """Send rows to some worker; if that one dies on receiving them, to another."""
+        for _ in range(RETRIES):
+            try:
+                return self.client.scatter(stretch, hash=False)
+            except (OSError, CancelledError):  # CommClosedError is one
+                self._demand_scheduler()
+                time.sleep(LOOK_SECONDS)  # until the scheduler has noticed
+        return self.client.scatter(stretch, hash=False)
 
     def _forget_others(self, source: Any, along: Any, spans: list[tuple[int, int]]) -> None:
         """Workers hold the rows of one source in one cut."""

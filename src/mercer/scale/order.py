@@ -9,7 +9,7 @@ from typing import Any
 
 from mercer.exceptions import EngineError
 
-__all__ = ["Futures", "LostWorkerError", "in_order"]
+__all__ = ["RETRIES", "Futures", "LostWorkerError", "in_order"]
 
 RETRIES = 3  # in a row without a result
 _DONE: Any = object()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from mercer._engine import each
 from mercer._progress import tell
 from mercer._random import as_generator
-from mercer._threads import in_order, n_threads, single_threaded_blas
+from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray
 from mercer.data.source import Source
 from mercer.exceptions import MercerWarning
@@ -146,15 +148,10 @@ def _search_by_fits(
     held = _Rows.of(source, judges, weights)
     pairs = [(gamma, k) for gamma in gammas or (None,) for k in sizes]
 
-    def score(pair: tuple[float | None, int]) -> float:
-        chosen = {} if pair[0] is None else {"gamma": pair[0]}
-        model = clone(estimator).set_params(n_clusters=pair[1], n_jobs=1, **chosen)
-        model.fit(train.rows, sample_weight=train.weights)
-        return _criterion_of(model, held, encoding, balance, outlier)
-
+    score = FitScore(clone(estimator), train, held, encoding, balance, outlier)
     found = []
     with single_threaded_blas():
-        for number, value in enumerate(in_order(score, pairs, threads)):
+        for number, value in enumerate(each(score, pairs, threads)):
             tell("search", (number + 1) * len(judges), len(pairs) * len(judges))
             found.append(value)
     scores = np.array(found).reshape(-1, len(sizes))
@@ -163,15 +160,34 @@ def _search_by_fits(
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Rows:
     """Some rows of a source, with their weights."""
 
-    def __init__(self, rows: Any, weights: FloatArray) -> None:
-        self.rows, self.weights = rows, weights
+    rows: Any
+    weights: FloatArray
 
     @classmethod
     def of(cls, source: Source, ids: Any, weights: FloatArray | None) -> _Rows:
         return cls(source.take(ids), np.ones(len(ids)) if weights is None else weights[ids])
+
+
+@dataclass(frozen=True, slots=True)
+class FitScore:
+    """A bandwidth and a number of clusters → the criterion of a model that is fitted with them."""
+
+    estimator: Any
+    train: _Rows
+    held: _Rows
+    encoding: str
+    balance: float
+    outlier: float
+
+    def __call__(self, pair: tuple[float | None, int]) -> float:
+        chosen = {} if pair[0] is None else {"gamma": pair[0]}
+        model = clone(self.estimator).set_params(n_clusters=pair[1], n_jobs=1, **chosen)
+        model.fit(self.train.rows, sample_weight=self.train.weights)
+        return _criterion_of(model, self.held, self.encoding, self.balance, self.outlier)
 
 
 def _criterion_of(model: Any, held: _Rows, encoding: str, balance: float, outlier: float) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer._engine import each
 from mercer._progress import tell
-from mercer._threads import in_order
 from mercer._types import FloatArray
 from mercer.data.rows import take
 from mercer.data.sample import Sample
@@ -57,19 +57,25 @@ def score_grid(
         grid = replace(grid, train=_single(grid.train), validation=_single(grid.validation))
     seeds = rng.integers(2**63, size=len(kernels) + 1)
     shared = None if grid.cholesky is None else _shared(grid, int(seeds[-1]))
-
-    def score(job: tuple[Kernel, Any]) -> FloatArray:
-        own = np.random.default_rng(int(job[1]))
-        if shared is None:
-            return _score_kernel(grid, job[0], own)
-        return _score_second_kernel(grid, job[0], shared)
-
     rows, n_judges = [], len(grid.validation)
     jobs = zip(kernels, seeds[:-1], strict=True)
-    for number, row in enumerate(in_order(score, jobs, threads)):
+    for number, row in enumerate(each(KernelScores(grid, shared), jobs, threads)):
         tell("search", (number + 1) * n_judges, len(kernels) * n_judges)
         rows.append(row)
     return np.array(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelScores:
+    """A kernel and a seed → its scores with all numbers of clusters."""
+
+    grid: Grid
+    shared: Any  # what kernels have in common, where coefficients have another than the factor
+
+    def __call__(self, job: tuple[Kernel, Any]) -> FloatArray:
+        if self.shared is None:
+            return _score_kernel(self.grid, job[0], np.random.default_rng(int(job[1])))
+        return _score_second_kernel(self.grid, job[0], self.shared)
 
 
 def split(

@@ -1,0 +1,1 @@
+"""Many rows: engines side by side, one worker and two, memory of each process."""
