@@ -154,6 +154,7 @@ def tried(name: str, X: Any, y: Any) -> Iterator[dict[str, Any]]:
 def run_part(part: str, folder: Path, most: int, result: dict[str, Any]) -> None:
     rows: list[dict[str, Any]] = result.setdefault(part, [])
     rows.clear()
+    result.setdefault("most_rows", {})[part] = most
     for name in CALIBRATION if part == "calibration" else CONFIRMATION:
         rows += tried(name, *load(folder, name, most))
         if name in WHOLE:
@@ -208,7 +209,8 @@ def publish(result: dict[str, Any]) -> None:
     parts = [part for part in ("calibration", "confirmation") if result.get(part)]
     result["rates"] = {part: rates(result[part]) for part in parts}
     lines = ["# How far `report_.trust` can be trusted", "", *_criterion(), *_rates(result)]
-    lines += [line for part in parts for line in _fits(part, result[part])]
+    most = result.get("most_rows", {})
+    lines += [line for part in parts for line in _fits(part, result[part], most.get(part))]
     if result.get("cost"):
         lines += _costs(result["cost"])
     write("trust", result, "\n".join(lines))
@@ -234,9 +236,12 @@ def _rates(result: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _fits(part: str, rows: list[dict[str, Any]]) -> list[str]:
+def _fits(part: str, rows: list[dict[str, Any]], most: int | None) -> list[str]:
+    told = f"At most {most:,} rows of each set." if most else ""
     lines = [
         f"## {part.capitalize()}",
+        "",
+        told,
         "",
         "| data | method | setting | K | ARI | NMI | truth | grade | poor evidence |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -113,7 +113,10 @@ def test_hostile_input_to_a_transformer_has_its_stated_outcome(make, case):
         return
     Z = model.transform(X)
     assert np.isfinite(Z).all()
-    assert np.allclose(make(**case.params).fit_transform(X, **case.fit), Z, atol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        again = make(**case.params).fit_transform(X, **case.fit)
+    assert np.allclose(again, Z, atol=1e-4)
 
 
 @pytest.mark.parametrize(("make", "deed"), product(DEEDS, ESTIMATORS | TRANSFORMERS))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import joblib
+import numpy as np
 
 __all__ = ["in_order", "n_threads", "single_threaded_blas"]
 
@@ -98,9 +99,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Inside, a matrix product uses one thread: its bits do not depend on the core count."""
+    """Inside, a matrix product uses one thread: its bits do not depend on the core count.
+
+    Similarities that underflow to 0 are what they should be, whatever the caller told numpy.
+    """
     _blas_limit.enter()
     try:
-        yield
+        with np.errstate(under="ignore"):
+            yield
     finally:
         _blas_limit.leave()

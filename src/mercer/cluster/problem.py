@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 SINGLE_RANGE = (1e-9, 1e9)  # float32 works within; beyond, squares lose digits or overflow
+LEAST_WEIGHT = 1e-140  # squares of smaller ones are 0
 DOUBLE_RANGE = (1e-140, 1e140)
 
 
@@ -182,6 +183,11 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight has values up to {weights.max():.3g}, whose sum overflows; divide them "
             "by their mean"
+        )
+    if 0 < weights.max() < LEAST_WEIGHT:
+        raise ValueError(
+            f"sample_weight has values up to {weights.max():.3g}, whose products underflow to 0; "
+            "divide them by their mean"
         )
     if not (weights > 0).any():
         raise ValueError("every sample_weight is zero: there is nothing to cluster")
