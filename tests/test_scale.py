@@ -212,6 +212,7 @@ def test_a_function_of_the_script_as_kernel(engine: Any, rows: Any) -> None:
         assert_array_equal(model.fit_predict(rows), here)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.MercerWarning")  # of candidates that are wrong
 def test_tuning_gives_the_same_scores(engine: Any, rows: Any) -> None:
     from mercer.selection import search
 
