@@ -95,6 +95,7 @@ def test_a_grid_search_over_kernel_and_rank():
     assert search.best_score_ > 0.95
 
 
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
 def test_a_grid_search_over_clusters_scored_by_the_model_itself():
     """`score` is minus the inertia: more clusters score higher, as with scikit-learn's KMeans."""
     X, _ = blobs(240, n_clusters=3, random_state=0)
@@ -114,6 +115,7 @@ def test_a_grid_search_in_processes():
     )
 
 
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
 @pytest.mark.parametrize("name", ["KernelKMeans", "SpectralClustering"])
 def test_joblib_says_how_many_threads(name):
     X, _ = rings(20_000, random_state=0)

@@ -55,6 +55,7 @@ def test_a_display_is_drawn_again_on_another_axes(X):
     assert "gap" in other.get_title()
 
 
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
 def test_a_transformer_has_a_spectrum_without_clusters(X):
     display = SpectrumDisplay.from_estimator(KernelPCA(5, random_state=0).fit(X))
     assert display.n_clusters is None

@@ -91,6 +91,7 @@ def opened(browser):
 
 def place_of(shown, row):
     """Where on the screen a sampled row is drawn."""
+    shown.locator("#scatter-chart").scroll_into_view_if_needed()
     chart = shown.locator("#scatter-chart").bounding_box()
     inside = shown.evaluate(
         """(i) => {

@@ -556,7 +556,13 @@ def test_a_fit_that_was_cut_short_takes_up_where_it_was(
     assert_array_equal(model.predict(path), whole.predict(path))
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+FEW = ("KernelKMeans", "SpectralClustering", "KernelSpectralClustering")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in ESTIMATORS],
+)
 def test_every_estimator_resumes(name: str, npy: Path, tmp_path: Path) -> None:
     here = ESTIMATORS[name]().fit(npy)
     for is_first in (True, False):
@@ -646,6 +652,7 @@ def test_a_full_disk_does_not_end_the_fit(
 # ---- the surroundings
 
 
+@pytest.mark.slow
 def test_the_page_of_the_documentation_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -665,6 +672,7 @@ def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_guard_and_leaves_no_process(tmp_path: Path) -> None:
     ran = run_script(
         """
@@ -681,7 +689,7 @@ print(len(labels), alive)
     assert ran.stdout.split("\n")[0] == "9000 []", ran.stderr
 
 
-@pytest.mark.parametrize("engine", ["processes", "dask"])
+@pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=SLOW)])
 def test_the_command_line_runs_on_engines(engine: str, npy: Path, tmp_path: Path) -> None:
     pytest.importorskip("typer")
     pytest.importorskip("distributed")

@@ -72,6 +72,8 @@ def test_the_worst_evidence_is_the_grade_and_says_what_to_change():
     assert "try fewer" in trust.worst()[0]
     assert graded(Measured(3, stability=0.9, borders=0.1, pieces=0.0)).grade == "good"
     assert graded(Measured(3, stability=0.4, n_halved=2000)).grade == "poor"
+    clear = Measured(3, stability=0.4, n_halved=2000, borders=0.1, pieces=0.0)
+    assert graded(clear).grade == "fair"
     assert graded(Measured(3, stability=0.4, n_halved=200)).grade == "fair"  # few rows: lenient
 
 

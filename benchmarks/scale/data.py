@@ -32,7 +32,7 @@ def generate(path: Path, n_rows: int) -> Path:
 class Watch:
     """CPU seconds of a process and all that it starts, and the peak memory of each."""
 
-    def __init__(self, pid: int | None = None, every: float = 0.1) -> None:
+    def __init__(self, pid: int | None = None, every: float = 1.0) -> None:
         self.root, self.every = psutil.Process(pid), every
         self.cpu: dict[int, float] = {}
         self.peak: dict[int, int] = {}

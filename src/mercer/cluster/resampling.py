@@ -26,7 +26,7 @@ _jit = LazyModule("mercer.factors._landmark_jit")
 
 STARTS = 3  # of k-means, each time
 SWEEPS = 50
-SUBSPACE = 12  # double steps from the eigenvectors of the whole to those of a half
+SUBSPACE = 8  # double steps from the eigenvectors of the whole to those of a half
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,11 @@ def by_scores(F: FloatArray, weights: FloatArray, k: int) -> Again:
 
 
 def _leading_near(A: FloatArray, start: FloatArray) -> FloatArray:
-    """Leading eigenvectors by subspace iteration."""
-    V = np.linalg.qr(start)[0]
+    """Leading eigenvectors by subspace iteration, in float32 but for the last step."""
+    V, A_single = np.linalg.qr(start)[0], A.astype(np.float32)
     for _ in range(SUBSPACE):
-        V = np.linalg.qr(A @ (A @ V))[0]
+        V = np.linalg.qr(A_single @ (A_single @ V.astype(np.float32)))[0].astype(np.float64)
+    V = np.linalg.qr(A @ V)[0]
     _, rotation = np.linalg.eigh(V.T @ (A @ V))
     return V @ rotation[:, ::-1]
 

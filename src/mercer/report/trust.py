@@ -18,6 +18,7 @@ STABILITY = 0.8, 0.5  # ARI of two halves: fair below, poor below
 STABILITY_OF_FEW = 0.3  # poor below, where fewer rows than ENOUGH_ROWS were halved
 ENOUGH_ROWS = 1000
 BORDERS = 0.5, 0.75  # ties cut, beside cells around random rows: fair above, poor above
+CLEAR_BORDERS = 0.3  # up to here instability alone is fair
 PIECES = 0.05, 0.15  # share of rows apart from the main piece of their cluster
 NARROW = 0.05, 1e-6  # similarity of a row to the one most like it
 WIDE = 0.995, 1 - 1e-6  # mean, and least, similarity of two rows
@@ -111,6 +112,8 @@ def _partition(m: Measured) -> Judged:
         advice = "try another n_clusters, a larger gamma or rank, or more rows"
         poor = STABILITY[1] if m.n_halved >= ENOUGH_ROWS else STABILITY_OF_FEW
         grade = _below(m.stability, STABILITY[0], poor)
+        if grade == "poor" and _follows_gaps(m):
+            grade = "fair"  # which of several clear cuts it is may still turn on a few rows
         found.append((Evidence("resampling", m.stability, grade, meaning), advice))
     if m.borders is not None:
         meaning = (
@@ -178,6 +181,13 @@ def _sizes(m: Measured) -> Judged:
     )
     advice = "stray rows may have become clusters; scale the columns, or remove strays"
     return [(Evidence("sizes", m.largest, grade, meaning), advice)]
+
+
+def _follows_gaps(m: Measured) -> bool:
+    """Do borders run where rows are few, around clusters that hold together?"""
+    if m.borders is None or m.pieces is None:
+        return False
+    return m.borders <= CLEAR_BORDERS and m.pieces <= PIECES[0]
 
 
 def _below(value: float, fair: float, poor: float) -> Grade:

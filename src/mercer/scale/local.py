@@ -19,7 +19,7 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
     """A Dask client of worker processes on this machine, which end with the block."""
     distributed = require("distributed", "dask", "a Dask cluster")
     with (
-        _without_trimming(),
+        _without_ballast(),
         distributed.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
@@ -33,14 +33,18 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
 
 
 @contextmanager
-def _without_trimming() -> Iterator[None]:
-    """Workers that start inside do not get the variable; ``dask.config.set`` cannot take it out."""
+def _without_ballast() -> Iterator[None]:
+    """Workers that start inside do not get the variable; ``dask.config.set`` cannot take it out.
+
+    Nor do they look up a hundred times a second what they are doing.
+    """
     import dask.config
 
     variables = dask.config.get("distributed.nanny.pre-spawn-environ", {})
     had = variables.pop(SLOW, None)
     try:
-        yield
+        with dask.config.set({"distributed.worker.profile.enabled": False}):
+            yield
     finally:
         if had is not None:
             variables[SLOW] = had
