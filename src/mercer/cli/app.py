@@ -371,6 +371,7 @@ def stream(
     model: stream_options.Snapshot = None,
     every: stream_options.Every = 10,
     resume: stream_options.Resume = False,
+    json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
@@ -379,8 +380,12 @@ def stream(
     A model that is written now and then holds the rows that wait and the state of all draws, so
     that a run that was stopped, however, goes on with --resume to the same result.
     """
+    from mercer.cli.show import show_json
     from mercer.cli.stream import pieces_of, stream_rows
     from mercer.cluster import StreamingKernelKMeans
+
+    if json and out is None:
+        raise typer.BadParameter("labels go to standard output without --out FILE: add it")
 
     parameters = {
         "n_clusters": n_clusters,
@@ -406,7 +411,9 @@ def stream(
             every=every,
             resume=resume,
         )
-        if not quiet:
+        if json:
+            show_json(fitted.report_.to_dict(), {"labels": out, "model": model})
+        elif not quiet:
             typer.echo(str(fitted.report_), err=True)
 
 

@@ -55,6 +55,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
             "mercer tune rows.npy --clusters 3,5,8 --gamma 0.1:10:5 --seed 0",
         ),
     ),
+    "stream": (
+        (
+            "Labels as rows come, a model every ten batches to go on from",
+            "mercer stream rows.npy -k 3 --out stream.csv --model s.mercer --seed 0",
+        ),
+        (
+            "The same after it was stopped, told as JSON",
+            "mercer stream rows.npy -k 3 --out stream.csv --model s.mercer --seed 0 --resume --json",
+        ),
+    ),
     "segment": (
         (
             "One picture into five parts, their borders drawn",
