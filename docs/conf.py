@@ -71,14 +71,11 @@ default_role = "code"
 
 # Gallery -----------------------------------------------------------------------------------------
 
-NEEDS = {"7_stream": "StreamingKernelKMeans", "8_dask": "on"}  # names of mercer
 sphinx_gallery_conf: dict[str, Any] = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "ignore_pattern": "|".join(
-        ["__init__", *(name for name, needed in NEEDS.items() if not hasattr(mercer, needed))]
-    ),
+    "ignore_pattern": "__init__",
     "within_subsection_order": "FileNameSortKey",
     "show_memory": False,
     "show_signature": False,

@@ -91,18 +91,9 @@ def test_the_ten_lines_are_about_ten() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 200
 
 
-def needed(example: Path) -> str | None:
-    """The name of mercer that an example waits for."""
-    spoken = re.findall(r'"(\w+)": "(\w+)"', (DOCS / "conf.py").read_text())
-    return dict(spoken).get(example.stem)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
 def test_examples_of_the_gallery_run(example: Path, workplace: Path) -> None:
-    name = needed(example)
-    if name is not None and not hasattr(mercer, name):
-        pytest.skip(f"mercer.{name} is not there yet")
     if "dask" in example.name:
         pytest.importorskip("distributed")
     small = re.sub(r"^N_ROWS = .*$", f"N_ROWS = {FEW_ROWS}", example.read_text(), flags=re.M)
@@ -110,7 +101,7 @@ def test_examples_of_the_gallery_run(example: Path, workplace: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         runpy.run_path(str(workplace / example.name), run_name="__main__")
-    if "matplotlib" in sys.modules:
+    if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
 
 

@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 
 from counting import count
-from kills import KNOWN, VERBS, Server, serving, survive, temporaries
+from kills import (
+    KNOWN,
+    VERBS,
+    Server,
+    model_content,
+    serving,
+    survive,
+    temporaries,
+    write_rows,
+)
 from mercer.io import read_labels
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
@@ -47,7 +56,7 @@ def test_a_few_kills(verb: str, server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", [*VERBS, "stream"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_many_kills(verb: str, server: Server, tmp_path: Path) -> None:
     check(server, verb, 75, tmp_path, seed=0)
 
@@ -74,6 +83,40 @@ def resume(server: Server, n_kills: int, folder: Path, seed: int) -> None:
         server.run(kept)
         assert np.array_equal(read_labels(folder / "labels.npy"), whole)
     count("kills survived", "cluster --checkpoint", done)
+
+
+def resume_stream(server: Server, n_kills: int, folder: Path, seed: int) -> None:
+    """Kill a stream again and again; with --resume it ends with the same labels and model."""
+    write_rows(folder)
+    labels, model = folder / "labels.csv", folder / "model.mercer"
+    plain = [
+        *("stream", str(folder / "rows.npy"), "-k", "3", "--seed", "0", "--every", "1"),
+        *("--initial-size", "300", "--max-size", "400", "--batch-size", "100"),
+        *("--out", str(labels), "--model", str(model)),
+    ]
+    server.ask("warm", plain)
+    seconds, draw = server.run(plain), random.Random(seed)
+    whole, said, done = labels.read_bytes(), model_content(model), 0
+    while done < n_kills:
+        labels.unlink()
+        model.unlink()
+        for _ in range(3):
+            command = [*plain, "--resume"] if model.exists() else plain
+            pause = draw.uniform(0, seconds)
+            done += server.kill(command, lambda pause=pause: time.sleep(pause))
+        server.run([*plain, "--resume"] if model.exists() else plain)
+        assert labels.read_bytes() == whole
+        assert model_content(model) == said
+    count("kills survived", "stream --resume", done)
+
+
+def test_a_killed_stream_resumes(server: Server, tmp_path: Path) -> None:
+    resume_stream(server, 3, tmp_path, seed=0)
+
+
+@pytest.mark.slow
+def test_a_stream_killed_often_resumes(server: Server, tmp_path: Path) -> None:
+    resume_stream(server, 60, tmp_path, seed=1)
 
 
 def test_a_killed_command_resumes(server: Server, tmp_path: Path) -> None:

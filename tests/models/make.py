@@ -21,6 +21,7 @@ from mercer import (
     KernelPCA,
     KernelSpectralClustering,
     SpectralClustering,
+    StreamingKernelKMeans,
     load,
 )
 
@@ -43,6 +44,7 @@ MODELS: dict[str, Any] = {
     "spectral-neighbors": SpectralClustering(3, approximation="neighbors", random_state=0),
     "spectral-cholesky": SpectralClustering(3, approximation="cholesky", rank=12, random_state=0),
     "spectral-binning": SpectralClustering(3, approximation="binning", rank=4, random_state=0),
+    "streaming": StreamingKernelKMeans(3, initial_size=24, n_neighbors=8, random_state=0),
     "spectral-quantized": SpectralClustering(3, approximation="quantized", rank=12, random_state=0),
 }
 
