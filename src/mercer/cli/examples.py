@@ -58,11 +58,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the
     "stream": (
         (
             "Labels as rows come, a model every ten batches to go on from",
-            "mercer stream rows.npy -k 3 --out stream.csv --model s.mercer --seed 0",
+            "mercer stream rows.npy -k 3 --out s.csv --model s.mercer --seed 0",
         ),
         (
             "The same after it was stopped, told as JSON",
-            "mercer stream rows.npy -k 3 --out stream.csv --model s.mercer --seed 0 --resume --json",
+            "mercer stream rows.npy -k 3 --out s.csv --model s.mercer --seed 0 --resume --json",
         ),
     ),
     "segment": (
