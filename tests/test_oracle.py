@@ -324,7 +324,7 @@ def test_spectral_map(problem: Problem, m: int) -> None:
     sample = problem.sample()
     factor = Exact().fit(problem.kernel, sample, rng=problem.rng)
     F, w = factor.training_rows.astype(np.float64), sample.weights
-    found = factor_map(F, sample, m, solver="auto", rng=problem.rng)
+    found = factor_map(F, w, m, solver="auto", rng=problem.rng)
     K = F @ F.T
     scale = np.sqrt(w / (K @ w))
     A = scale[:, None] * K * scale

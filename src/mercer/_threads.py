@@ -101,11 +101,16 @@ if hasattr(os, "register_at_fork"):
 def single_threaded_blas() -> Iterator[None]:
     """Inside, a matrix product uses one thread: its bits do not depend on the core count.
 
-    Similarities that underflow to 0 are what they should be, whatever the caller told numpy.
+    Similarities that underflow to 0 are what they should be, whatever the caller told numpy; and
+    Ctrl-C in a compiled loop, which numba turns into a SystemError, leaves as what it is.
     """
     _blas_limit.enter()
     try:
         with np.errstate(under="ignore"):
             yield
+    except SystemError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         _blas_limit.leave()

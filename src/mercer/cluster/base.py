@@ -174,6 +174,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         rows = sampled_rows(problem)
         with single_threaded_blas():
             Z = np.asarray(model._embedder()()(rows), np.float64)
+            Z = Z[:, np.isfinite(Z).all(axis=0)]  # a cluster without rows is infinitely far
             labels = model._labeller()()(rows)
         return measure(Z, labels, len(fitted["cluster_weights_"]))
 

@@ -39,6 +39,7 @@ __all__ = [
 _jit = LazyModule("mercer.cluster._stream_jit")
 
 PROPOSALS = 16  # centres that an index proposes for each row
+HIDDEN = 1e-6  # of the squared length of centres: shorter rows have no direction
 LINKS = 32  # of a centre in the index's graph
 
 
@@ -112,6 +113,7 @@ class ProjectedCenters:
     graph: NeighborKernel
     projection: FloatArray  # (s, r) V λ^-½
     centers: FloatArray  # (k, r)
+    clusters: IdArray  # (s,) the cluster of each buffer row
     index: Any = None  # proposes centres, if not all are looked at
 
     @classmethod
@@ -128,14 +130,16 @@ class ProjectedCenters:
         F = coordinates(graph, values, vectors)
         centers = label_means(F, row_weights(graph), clusters, n_clusters)
         index = center_index(centers) if search == "approximate" else None
-        return cls(graph, vectors / np.sqrt(values), centers, index)
+        return cls(graph, vectors / np.sqrt(values), centers, clusters, index)
 
     def of_ties(self, ties: Ties) -> tuple[IdArray, FloatArray]:
         E = self._rows(ties)
         if self.index is not None:
-            return self._proposed(E)
-        A, b = scores_of_centers(self.centers)
-        return nearest_center(row_products(E, A) + b)
+            labels, scores = self._proposed(E)
+        else:
+            A, b = scores_of_centers(self.centers)
+            labels, scores = nearest_center(row_products(E, A) + b)
+        return self._with_hidden(ties, E, labels, scores)
 
     def scores_of_ties(self, ties: Ties) -> FloatArray:
         A, b = scores_of_centers(self.centers)
@@ -155,6 +159,20 @@ class ProjectedCenters:
     def _rows(self, ties: Ties) -> FloatArray:
         phi = self.graph.normalized(ties)
         return np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
+
+    def _with_hidden(
+        self, ties: Ties, E: FloatArray, labels: IdArray, scores: FloatArray
+    ) -> tuple[IdArray, FloatArray]:
+        """Rows that the eigenvectors do not see go with the buffer row they are most alike."""
+        lengths = np.einsum("kr,kr->k", self.centers, self.centers)
+        hidden = np.flatnonzero(np.einsum("ij,ij->i", E, E) < HIDDEN * np.median(lengths))
+        csr = ties.similarities
+        for i in hidden:
+            near = slice(csr.indptr[i], csr.indptr[i + 1])
+            if near.stop > near.start:
+                labels[i] = self.clusters[csr.indices[near][csr.data[near].argmax()]]
+                scores[i] = lengths[labels[i]] - 2.0 * E[i] @ self.centers[labels[i]]
+        return labels, scores
 
     def _proposed(self, E: FloatArray) -> tuple[IdArray, FloatArray]:
         """The best of the proposals, compared in float64; ties go to the smaller number."""

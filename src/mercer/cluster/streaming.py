@@ -239,7 +239,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         fitted = self._common_state(problem, order, labels, totals)
         fitted |= self._fitted(plan, state, Queue(), record, problem.bandwidth)
         fitted["inertia_"] = inertia
-        fitted["report_"] = replace(fitted["report_"], inertia=inertia, trust=trust)
+        told = {"inertia": inertia, "trust": trust, "data": problem.data}
+        fitted["report_"] = replace(fitted["report_"], **told)
         record.raise_warnings(stacklevel=2)
         return self._install(fitted, problem)
 
