@@ -109,8 +109,15 @@ def single_threaded_blas() -> Iterator[None]:
         with np.errstate(under="ignore"):
             yield
     except SystemError as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+        if _was_interrupted(error):
             raise KeyboardInterrupt from None
         raise
     finally:
         _blas_limit.leave()
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Is Ctrl-C among the causes of this error?"""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
