@@ -6,7 +6,6 @@
 * ``[chen2022, epperly2024]`` are keys of references.bib and become citations.
 * ``n_i`` and ``D^−½`` in pages of formulas have an index and an exponent.
 * Links to benchmarks/results, which lead somewhere in the repository, lead to their pages here.
-* ``?page`` in a list of pages stands for the page if it exists.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ BIBLIOGRAPHY = DOCS / "references.bib"
 KEYS = set(re.findall(r"^@\w+\{(\w+),", BIBLIOGRAPHY.read_text(), re.MULTILINE))
 BRACKETS = re.compile(r"(?<!`)\[(\w+(?:, [^]\n]*)?)\](?![(\[:`])")
 SECTIONS = ("Parameters", "Attributes", "Returns")
-PERHAPS = re.compile(r"^\?([\w-]+)\n", re.MULTILINE)
 FORMULAS = ("theory/", "methods")
 CODE = re.compile(r"(```.*?```|`[^`]*`|\]\([^)]*\))", re.DOTALL)
 INDEX = re.compile(r"(?<![\w<])(\w{1,3})_(\{[^}]+\}|\w{1,2})(?!\w)")
@@ -88,14 +86,10 @@ def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
 
 def _page(app: Any, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".md"):
-        text = PERHAPS.sub(_if_it_exists, source[0]).replace("../benchmarks/results/", "results/")
+        text = source[0].replace("../benchmarks/results/", "results/")
         if docname.startswith(FORMULAS):
             text = raised_and_lowered(text)
         source[0] = cite_in_markdown(text)
-
-
-def _if_it_exists(match: re.Match[str]) -> str:
-    return f"{match.group(1)}\n" if (DOCS / f"{match.group(1)}.md").exists() else ""
 
 
 def setup(app: Any) -> dict[str, bool]:
