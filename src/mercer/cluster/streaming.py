@@ -112,11 +112,14 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     labels_ : (n,) cluster of each row, by decreasing weight; after `fit` of rows in memory only.
     cluster_weights_ : (k,) weight of each cluster: after `fit` of all rows, in a stream by the
         clusters that rows had when they came.
-    buffer_ : (s, d) the rows of the buffer. buffer_labels_ : (s,) their clusters.
+    buffer_ : (s, d) the rows of the buffer.
+    buffer_labels_ : (s,) their clusters.
     leverage_ : (s,) how much of the leading eigenspace each of them holds.
     eigenvalues_ : (r,) of the buffer's sparse kernel, largest first.
-    n_seen_ : rows that came. n_queued_ : those of them that wait for a batch to fill.
-    inertia_ : Σ w‖φ(x) - c‖² over all rows, after `fit`. n_iter_ : sweeps of the first k-means.
+    n_seen_ : rows that came.
+    n_queued_ : those of them that wait for a batch to fill.
+    inertia_ : Σ w‖φ(x) - c‖² over all rows, after `fit`.
+    n_iter_ : sweeps of the first k-means.
     kernel_, report_ : the kernel with its numbers; additions, evictions and the rest of the story.
 
     References
