@@ -21,7 +21,7 @@ from mercer.embeddings.incremental import (
     rows_to_keep,
 )
 from mercer.embeddings.leverage import ridge_leverage, secular_leverage, squared_remainders
-from mercer.factors.neighbors import neighbor_kernel, remade
+from mercer.factors.neighbors import _mutual, neighbor_kernel, remade
 from mercer.partitions.warm import label_means, relabelled
 
 seeds = pytest.mark.parametrize("seed", range(3))
@@ -79,6 +79,36 @@ def test_ties_of_new_rows_are_two_comparisons(seed, dtype):
     assert ((found != 0) != (expected != 0)).mean() < 1e-3
     both = (found != 0) & (expected != 0)
     assert found[both] == pytest.approx(expected[both], rel=1e-4)
+
+
+def mutual_by_sorting(K, thresholds, p, floor, nearest):
+    """The p-th largest of each row by sorting it; both tests on the dense matrix."""
+    least = np.sort(K, axis=1)[:, ::-1][:, min(p, K.shape[1]) - 1]
+    survives = (thresholds <= K) & (least[:, None] <= K) & (floor <= K) & (K != 0)
+    if nearest:
+        lonely = np.flatnonzero(~survives.any(axis=1))
+        survives[lonely, K[lonely].argmax(axis=1)] = True
+    return survives
+
+
+@seeds
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("s", "p"), [(1, 1), (31, 5), (33, 40), (250, 3), (1000, 20), (1000, 999)])
+def test_survivors_are_those_of_the_dense_rule_bit_for_bit(seed, dtype, s, p):
+    """With equal values, zeros and negative values among them, and rows that nobody knows."""
+    rng = np.random.default_rng(seed)
+    K = (np.round(rng.normal(size=(40, s)), rng.integers(1, 4)) * 0.5).astype(dtype)
+    K[3], K[4] = -5.0, 0.0
+    for hard in (0.0, 2.0):
+        thresholds = (rng.normal(size=s) + hard).astype(dtype)
+        for floor in (np.finfo(dtype).tiny, np.finfo(np.float32).min):
+            for nearest in (False, True):
+                found = _mutual(K, thresholds, p, dtype(floor), nearest=nearest)
+                expected = mutual_by_sorting(K, thresholds, p, floor, nearest)
+                rows, columns = np.nonzero(expected)
+                assert np.array_equal(np.repeat(np.arange(40), np.diff(found.indptr)), rows)
+                assert np.array_equal(found.indices, columns)
+                assert np.array_equal(found.data, K[rows, columns])
 
 
 @seeds

@@ -20,6 +20,7 @@ from mercer.cluster.stream_labels import MeanCenters, coordinates, row_weights
 from mercer.data.distinct import row_hashes
 from mercer.data.rows import BlockRows, Rows, cast, part, take
 from mercer.embeddings.eigen import leading_eigenpairs
+from mercer.embeddings.filtered import filtered_eigenpairs
 from mercer.embeddings.incremental import (
     appended,
     evicted,
@@ -41,13 +42,16 @@ WORK_ROWS = 2048  # rows of a batch that one thread looks at
 DRIFT = 1e-2  # of the eigenvalues: larger residuals call for new eigenpairs
 TURNOVER = 0.5  # of the buffer: after so many additions, new eigenpairs whatever the residuals
 LEAST_ADDITIONS = 64  # that a batch may bring, however few the clusters
-ADDITIONS = 0.125  # of the number of clusters, beyond that: what bounds the cost of a batch
+ADDITIONS = 0.125  # of the number of clusters, beyond that: what bounds the cost of a batch,
+GROWING = 0.5  # and this while the buffer has room
 WARM_SWEEPS = 10
 HELD = 0.5  # of an eigenvector, by one row
-POLISH = 2  # block power steps
+POLISH = 8  # degree of the filter before a clustering: cheap beside new eigenpairs
 LARGEST_SINGLE = 1e9  # squares of larger float32 values lose digits or overflow
 LEAST_RIDGE = 1e-3  # beside the mean of k(x, x)
 EIGEN_TOLERANCE = 1e-4
+FILTER_TOLERANCE = 1e-3
+MANY = 64  # eigenpairs: from here on, all at once are cheaper than one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ def absorbed(
 
 def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     """k-means from the labels there are, after the eigenpairs were polished or made anew."""
-    values, vectors = polished(state.graph.matrix, state.values, state.vectors, steps=POLISH)
+    values, vectors = polished(state.graph.matrix, state.values, state.vectors, degree=POLISH)
     state = replace(state, values=values, vectors=vectors)
     drift = _drift(state)
     if drift > DRIFT:
@@ -281,7 +285,8 @@ def _chances(plan: Plan, state: Stream, leverage: FloatArray, row_numbers: IdArr
         chances = np.minimum(1.0, plan.max_size / (row_numbers + 1.0))
     else:
         chances = np.minimum(1.0, leverage * plan.oversample / plan.n_clusters)
-        most = max(LEAST_ADDITIONS, ADDITIONS * plan.n_clusters)
+        share = GROWING if len(state.graph) < plan.max_size else ADDITIONS
+        most = max(LEAST_ADDITIONS, share * plan.n_clusters)
         chances *= min(1.0, most / max(float(chances.sum()), 1.0))
     fresh = min(1.0, plan.forgetting * plan.max_size / len(leverage))
     return 1.0 - (1.0 - chances) * (1.0 - fresh)
@@ -342,18 +347,31 @@ def _without_rows(plan: Plan, state: Stream, n_gone: int) -> Stream:
 
 
 def _refactorized(plan: Plan, state: Stream, *, threads: int) -> Stream:
-    """Ties, degrees and eigenpairs of the buffer made anew."""
+    """Ties, degrees and eigenpairs of the buffer made anew; the vectors there are begin."""
     graph = remade(state.graph, threads=threads)
     count = state.refactorizations + 1
-    values, vectors = _eigenpairs(plan, graph, count)
+    values, vectors = _eigenpairs(plan, graph, count, state)
     return replace(
         state, graph=graph, values=values, vectors=vectors, refactorizations=count, turnover=0
     )
 
 
-def _eigenpairs(plan: Plan, graph: NeighborKernel, count: int) -> tuple[FloatArray, FloatArray]:
+def _eigenpairs(
+    plan: Plan, graph: NeighborKernel, count: int, state: Stream | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The leading eigenpairs of the graph's matrix, from those of the state if there is one."""
     rng = np.random.default_rng([plan.key, 3, count])
-    rank = min(plan.n_clusters, len(graph))
+    rank, s = min(plan.n_clusters, len(graph)), len(graph)
+    if rank >= MANY:
+        start, high = np.empty((s, 0)), None
+        if state is not None and len(state.values) == rank:
+            new = np.zeros((s - len(state.vectors), rank))  # rows that are not in the vectors yet
+            start, high = np.vstack([state.vectors, new]), float(state.values[-1])
+        found = filtered_eigenpairs(
+            graph.matrix, rank, start, high=high, tol=FILTER_TOLERANCE, rng=rng
+        )
+        if found is not None:
+            return positive(*found)
     pairs = leading_eigenpairs(graph.matrix, rank, tol=EIGEN_TOLERANCE, rng=rng)
     return positive(pairs.values, pairs.vectors)
 

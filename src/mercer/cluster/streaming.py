@@ -96,7 +96,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     sampling : "leverage"; "ridge", which also sees rows that are like nothing before; or "uniform".
     oversample : additions that are expected of as many rows as span the eigenspace once; None is
         n_clusters: rows join with their leverage as probability. (At most max(64, k/8) are
-        expected per batch.)
+        expected per batch, k/2 while the buffer has room.)
     recluster_every : additions between two clusterings; None is a tenth of `max_size`.
     normalize : divide ties by the degrees of both rows, as normalised cuts do.
     centers : "mean" of the buffer rows in feature space, or "projected" on the eigenvectors.

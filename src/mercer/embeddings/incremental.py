@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._types import FloatArray
+from mercer.embeddings.filtered import chebyshev, lower_bound, ritz_pairs
 
 __all__ = [
     "appended",
@@ -29,6 +30,7 @@ POSITIVE = 1e-8  # of the largest eigenvalue: smaller ones carry no coordinate
 RANK_TOLERANCE = 1e-12  # squared, beside the longest column of W: shorter ones add no direction,
 NOISE = 1e-16  # nor do those that are so short beside the longest of Φ
 LEAST_DIAGONAL = 1e-5  # of a Cholesky factor: below, an evicted row held a direction by itself
+FILTERED = 0.5  # of the way from the smallest eigenvalue to the last that is kept
 
 
 def appended(
@@ -70,25 +72,22 @@ def evicted(
     """The eigenpairs of V diag(λ) Vᵀ without the rows and columns that are not marked.
 
     With V_k the kept and V_R the other rows, V_kᵀV_k = I - V_RᵀV_R = LLᵀ; V_k L⁻ᵀ is orthonormal
-    and the matrix in it is Lᵀ diag(λ) L. That is exact for the low-rank matrix; `K`, the sparse
-    matrix of the kept rows, gives L⁻¹ V_kᵀ K V_k L⁻ᵀ instead, and so the best that this subspace
-    knows of K itself: eigenvalues that drift by 0.03 % where they drifted by 3 %.
+    and the matrix in it is Lᵀ diag(λ) L. That is exact for the low-rank matrix. With `K`, the
+    sparse matrix of the kept rows, V_k is polished by it instead: eigenvalues that drift by
+    0.002 % where they drifted by 3 %.
     """
     kept, gone = vectors[keep], vectors[~keep]
+    if K is not None:
+        return polished(K, values, kept, degree=1)
     try:
         L = np.linalg.cholesky(np.eye(len(values)) - gone.T @ gone)
         if np.diag(L).min() < LEAST_DIAGONAL:
             raise np.linalg.LinAlgError
     except np.linalg.LinAlgError:  # a row of leverage near 1 is gone, and its direction with it
         Q, R = np.linalg.qr(kept)
-        values, G = _largest((R * values) @ R.T if K is None else Q.T @ (K @ Q), min(R.shape))
+        values, G = _largest((R * values) @ R.T, min(R.shape))
         return positive(values, Q @ G)
-    if K is None:
-        M = (L.T * values) @ L
-    else:
-        half = scipy.linalg.solve_triangular(L, kept.T @ (K @ kept), lower=True)
-        M = scipy.linalg.solve_triangular(L, half.T, lower=True)
-    values, G = _largest((M + M.T) / 2, len(values))
+    values, G = _largest((L.T * values) @ L, len(values))
     return positive(values, kept @ scipy.linalg.solve_triangular(L, G, lower=True, trans="T"))
 
 
@@ -98,13 +97,15 @@ def leverage_of_rows(vectors: FloatArray) -> FloatArray:
 
 
 def polished(
-    K: Any, values: FloatArray, vectors: FloatArray, *, steps: int
+    K: Any, values: FloatArray, vectors: FloatArray, *, degree: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Block power steps, then the Ritz pairs: what truncation has lost comes back."""
-    for _ in range(steps):
-        vectors, _ = np.linalg.qr(K @ vectors)
-    values, G = _largest(vectors.T @ (K @ vectors), len(values))
-    return positive(values, vectors @ G)
+    """The Ritz pairs after a filter of the vectors: what truncation has lost comes back.
+
+    A filter that ended at the last eigenvalue would take it for the first of the unwanted ones.
+    """
+    low = lower_bound(K)
+    high = low + FILTERED * (float(values[-1]) - low)
+    return positive(*ritz_pairs(K, chebyshev(K, vectors, degree, low, high)))
 
 
 def residuals(K: Any, values: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -116,6 +117,8 @@ def positive(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, Float
     """The pairs that carry a coordinate √λ·v: a mutual-neighbour kernel is indefinite."""
     kept = values > POSITIVE * max(float(values[0]), 0.0)
     kept[0] = True
+    if kept.all():
+        return values, np.ascontiguousarray(vectors)
     return values[kept], np.ascontiguousarray(vectors[:, kept])
 
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from mercer._numba import jit
 
+BLOCK = 32  # entries that are counted together
+LANES = 4  # times p: the largest values of so many lanes bound the p-th largest of all closely
+
 
 @jit
 def select_largest(values, n, p):  # values: INOUT (≥ n,), reordered
@@ -38,54 +41,74 @@ def select_largest(values, n, p):  # values: INOUT (≥ n,), reordered
 
 
 @jit
-def mutual_thresholds(K, thresholds, p, floor, least, counts):
-    """The value that each row's entries must reach beside the columns' own thresholds.
+def mutual_entries(K, thresholds, p, nearest, indptr):
+    """The entries of each row that reach their column's threshold and are among the p largest.
 
-    K: (n, s). least: OUT (n,), the p-th largest of the row, or `floor` where more do not matter.
-    counts: OUT (n,), how many entries survive.
-    Only entries above the smallest survivor of the columns' test can decide, so the selection
-    runs on those few.
+    K: (n, s). thresholds: (s,), none below what an entry must reach anyway. indptr: OUT (n + 1,).
+    Returns indices and data of the survivors as CSR. Entries of 0 do not survive; with `nearest`,
+    a row without survivors keeps its largest entry.
+    At least p entries reach the p-th largest of the lanes' largest values, and few more than p do:
+    only those are looked at one by one, and blocks without any are left after one count.
     """
-    s = K.shape[1]
-    above = np.empty(s, K.dtype)
-    for i in range(K.shape[0]):
-        k = K[i]
-        smallest, n_survivors = np.inf, 0
-        for j in range(s):
-            if k[j] >= thresholds[j] and k[j] >= floor and k[j] != 0:
-                n_survivors += 1
-                smallest = min(smallest, k[j])
-        least[i] = floor
-        counts[i] = n_survivors
-        if n_survivors == 0 or p >= s:
-            continue
+    n, s = K.shape
+    lanes = np.empty(LANES * p if p < s // LANES else 0, K.dtype)
+    above, ids = np.empty(s, K.dtype), np.empty(s + 1, np.int32)
+    indices, data = np.empty(4 * n + s, np.int32), np.empty(4 * n + s)
+    indptr[0] = 0
+    for i in range(n):
+        k, at, bound = K[i], indptr[i], K.dtype.type(-np.inf)
+        if len(lanes):
+            largest_of_lanes(k, lanes)
+            bound = select_largest(lanes, len(lanes), p)
         n_above = 0
-        for j in range(s):
-            if k[j] >= smallest:
-                above[n_above] = k[j]
-                n_above += 1
+        for start in range(0, s, BLOCK):
+            stop = min(start + BLOCK, s)
+            if reaching(k[start:stop], bound):
+                for j in range(start, stop):  # no branch: which do is hard to foresee
+                    ids[n_above] = j
+                    n_above += k[j] >= bound
         if n_above > p:
-            least[i] = max(floor, select_largest(above, n_above, p))
-            n_survivors = 0
-            for j in range(s):
-                if k[j] >= thresholds[j] and k[j] >= least[i] and k[j] != 0:
-                    n_survivors += 1
-            counts[i] = n_survivors
+            for q in range(n_above):
+                above[q] = k[ids[q]]
+            bound = select_largest(above, n_above, p)
+        if at + s > len(data):
+            indices, data = grown(indices, 2 * len(data) + s), grown(data, 2 * len(data) + s)
+        for q in range(n_above):
+            j = ids[q]
+            if k[j] >= bound and k[j] >= thresholds[j] and k[j] != 0:
+                indices[at], data[at] = j, k[j]
+                at += 1
+        if nearest and at == indptr[i]:
+            indices[at] = k.argmax()
+            data[at] = k[indices[at]]
+            at += 1
+        indptr[i + 1] = at
+    return indices[: indptr[n]].copy(), data[: indptr[n]].copy()
 
 
 @jit
-def fill_entries(K, thresholds, least, indptr, indices, data):  # indices, data: OUT (nnz,)
-    """The survivors as CSR; a row without any keeps the entry of its most similar column."""
-    for i in range(K.shape[0]):
-        k, at = K[i], indptr[i]
-        if indptr[i + 1] - at == 1 and least[i] == np.inf:
-            best = 0
-            for j in range(1, K.shape[1]):
-                if k[j] > k[best]:
-                    best = j
-            indices[at], data[at] = best, k[best]
-            continue
-        for j in range(K.shape[1]):
-            if k[j] >= thresholds[j] and k[j] >= least[i] and k[j] != 0:
-                indices[at], data[at] = j, k[j]
-                at += 1
+def largest_of_lanes(values, lanes):  # lanes: OUT (m,)
+    """The largest of each m-th value, from the first on, from the second on, ...: vector code."""
+    m = len(lanes)
+    lanes[:] = values[:m]
+    for start in range(m, len(values), m):
+        some = values[start : start + m]
+        for j in range(len(some)):
+            lanes[j] = some[j] if some[j] > lanes[j] else lanes[j]
+
+
+@jit
+def reaching(values, bound):
+    """How many values reach the bound: vector code, for there is no branch."""
+    count = 0
+    for j in range(len(values)):
+        count += values[j] >= bound
+    return count
+
+
+@jit
+def grown(values, size):
+    """A longer array with these values at its beginning."""
+    longer = np.empty(size, values.dtype)
+    longer[: len(values)] = values
+    return longer

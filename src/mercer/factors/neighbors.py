@@ -252,12 +252,7 @@ def remade(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
 def _mutual(
     K: FloatArray, thresholds: FloatArray, p: int, floor: Any, *, nearest: bool
 ) -> sp.csr_array:
-    least, counts = np.empty(len(K), K.dtype), np.empty(len(K), np.intp)
-    _jit.mutual_thresholds(K, thresholds, p, floor, least, counts)
-    if nearest:
-        least[counts == 0] = np.inf
-        counts[counts == 0] = 1
-    indptr = np.r_[0, np.cumsum(counts)].astype(np.int32)
-    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
-    _jit.fill_entries(K, thresholds, least, indptr, indices, data)
+    indptr = np.empty(len(K) + 1, np.int32)
+    needed = np.maximum(thresholds, floor)
+    indices, data = _jit.mutual_entries(K, needed, p, nearest, indptr)
     return sp.csr_array((data, indices, indptr), shape=K.shape)
