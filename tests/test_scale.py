@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -255,7 +255,68 @@ def test_what_is_no_engine_is_refused(nonsense: Any) -> None:
         Processes(0)
 
 
+def test_processes_serve_one_block_at_a_time(processes: Any) -> None:
+    with pytest.raises(EngineError, match="runs already"), mercer.on(processes):
+        pass
+    assert list(processes.jobs(abs, [-1, 2])) == [1, 2]
+
+
 # ---- what travels
+
+
+class OddError(Exception):
+    """Pickled with one argument, opened with two."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what}: {why}")
+
+
+def fail(item: Any) -> Any:
+    raise OddError("no luck", str(item))
+
+
+class NotForWorkers:
+    """Travels, but cannot be opened anywhere but here."""
+
+    def __init__(self) -> None:
+        self.home = os.getpid()
+
+    def __reduce__(self) -> Any:
+        return open_at_home, (self.home,)
+
+    def __call__(self, item: Any) -> Any:
+        return item
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([np.eye(3)] * 4)
+
+
+def open_at_home(home: int) -> NotForWorkers:
+    if os.getpid() != home:
+        raise LookupError("there is no such thing here")
+    return NotForWorkers()
+
+
+def test_what_workers_cannot_open_is_an_error_of_the_task(engine: Any) -> None:
+    model = KernelKMeans(2, random_state=0)
+    with mercer.on(engine) if not isinstance(engine, Processes) else nullcontext(engine) as there:
+        with pytest.raises(RuntimeError, match="no luck: 1"):
+            list(there.jobs(fail, [1]))
+        with pytest.raises(LookupError, match="no such thing"):
+            list(there.jobs(NotForWorkers(), [1]))
+        with pytest.raises(LookupError, match="no such thing"):
+            list(there.jobs(abs, [NotForWorkers()]))
+        with on(engine), pytest.raises(LookupError, match="no such thing"):
+            model.fit(BatchSource(NotForWorkers()))
+        assert list(there.jobs(abs, [-1, 2])) == [1, 2]
+
+
+def test_rows_that_a_cluster_holds_are_not_for_other_processes(
+    client: Any, processes: Any, rows: Any
+) -> None:
+    da = pytest.importorskip("dask.array")
+    with on(processes), pytest.raises(EngineError, match="held by a cluster"):
+        KernelKMeans(3, random_state=0).fit(da.from_array(rows, chunks=(5000, 3)).persist())
 
 
 def test_parcels_share_large_arrays_and_nothing_stays(rows: Any) -> None:

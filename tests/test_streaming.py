@@ -488,3 +488,18 @@ def test_wrong_ways_to_resume_are_told(in_pieces, tmp_path):
     paths = {"labels": tmp_path / "labels.csv", "snapshot": tmp_path / "stream.model"}
     with pytest.raises(ValueError, match="other parameters"):
         stream_rows(rows(), make(5), every=2, resume=True, **paths)
+
+
+def test_a_stream_overwrites_nothing_that_it_reads(tmp_path):
+    file, missing = tmp_path / "rows.csv", tmp_path / "missing.csv"
+    file.write_text("1,2\n3,4\n")
+    (tmp_path / "labels.csv").write_text("label\n7\n")
+    for named in (("--out", file), ("--model", file)):
+        done = command(file, *named)
+        assert done.returncode == 1
+        assert b"is named twice" in done.stderr
+    assert file.read_text() == "1,2\n3,4\n"
+    done = command(missing, "--out", tmp_path / "labels.csv")
+    assert done.returncode == 1
+    assert b"there is no file" in done.stderr
+    assert (tmp_path / "labels.csv").read_text() == "label\n7\n"

@@ -382,6 +382,7 @@ def stream(
     """
     from mercer.cli.show import show_json
     from mercer.cli.stream import pieces_of, stream_rows
+    from mercer.cli.work import check_outputs
     from mercer.cluster import StreamingKernelKMeans
 
     if json and out is None:
@@ -403,6 +404,7 @@ def stream(
     }
     given: dict[str, Any] = {name: value for name, value in parameters.items() if value is not None}
     with readable_errors(debug=debug):
+        check_outputs(inputs=files or [], labels=out, model=model)
         fitted = stream_rows(
             pieces_of(files or [], input_format),
             StreamingKernelKMeans(**given),

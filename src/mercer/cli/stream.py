@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,6 +40,7 @@ def stream_rows(
 
     model = _resumed(estimator, snapshot) if resume else estimator
     n_known = model.n_seen_ if model is not estimator else 0
+    pieces = _begun(pieces)
     with _label_lines(labels, n_known) as write:
         waiting: list[FloatArray] = []
         for number, rows in enumerate(_after(pieces, n_known), start=1):
@@ -166,6 +168,12 @@ def _numbers(rows: Any) -> FloatArray:
     if rows.dtype.kind not in "fiub":
         raise ValueError(f"the input holds values of type {rows.dtype}; numbers are wanted")
     return np.ascontiguousarray(rows)
+
+
+def _begun(pieces: Iterator[FloatArray]) -> Iterator[FloatArray]:
+    """The same, but input that is not there is found now, before old labels are let go."""
+    first = next(pieces, None)
+    return iter(()) if first is None else chain([first], pieces)
 
 
 def _after(pieces: Iterator[FloatArray], n_known: int) -> Iterator[FloatArray]:

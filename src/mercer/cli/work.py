@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.report import Report
 
-__all__ = ["cluster_file", "predict_file", "report_file"]
+__all__ = ["check_outputs", "cluster_file", "predict_file", "report_file"]
 
 REPORTS = (".html", ".md", ".json")
 
@@ -27,7 +27,7 @@ def cluster_file(
     from mercer.data import as_source
     from mercer.io import save
 
-    _check_outputs(inputs=[file], labels=labels, model=model, report=report)
+    check_outputs(inputs=[file], labels=labels, model=model, report=report)
     source = as_source(file, columns=columns)
     fitted = estimator.fit(source)
     if labels is not None:
@@ -56,7 +56,7 @@ def predict_file(
     from mercer.data import as_source
     from mercer.io import load
 
-    _check_outputs(inputs=[file, model], labels=labels)
+    check_outputs(inputs=[file, model], labels=labels)
     estimator = load(model, max_memory=max_memory)
     resources = {"max_memory": max_memory, "n_jobs": n_jobs}
     estimator.set_params(**{name: value for name, value in resources.items() if value is not None})
@@ -80,7 +80,7 @@ def report_file(
     from mercer.data import as_source
     from mercer.io import load
 
-    _check_outputs(inputs=[file, model], report=out)
+    check_outputs(inputs=[file, model], report=out)
     estimator = load(model, max_memory=max_memory)
     if not hasattr(estimator, "report_"):
         raise ValueError(f"{model} holds no report; fit the model again and save it")
@@ -109,7 +109,7 @@ def _write_report(path: Path, model: Any, source: Any, *, title: str, seed: int)
         temporary.write_text(text, encoding="utf-8")
 
 
-def _check_outputs(
+def check_outputs(
     *,
     inputs: Sequence[Path],
     labels: Path | None = None,

@@ -16,6 +16,7 @@ from mercer._extras import require
 from mercer.data.arrays import working_dtype
 from mercer.data.batches import ForwardSource, Layout, check_alike, is_empty, read_piece
 from mercer.data.rows import Rows
+from mercer.exceptions import EngineError
 
 __all__ = ["DaskSource", "is_dask"]
 
@@ -111,19 +112,20 @@ class DaskSource(ForwardSource):
         from dask.local import get_sync
         from dask.optimization import cull
 
-        key = self.keys[number]
+        key, is_worker = self.keys[number], _in_worker()
+        client = None if is_worker else _client()
+        if self.has_futures and client is None and not is_worker:
+            raise EngineError(
+                "the rows of this Dask collection are held by a cluster (they were persisted), and "
+                "there is no client of it here: use mercer.on(client), not other processes"
+            )
         graph, _ = cull(self.graph, [key])
-        if _in_worker():
-            if not self.has_futures:
-                return get_sync(graph, key)
+        if is_worker and self.has_futures:
             from distributed import worker_client
 
-            with worker_client() as client:
-                return client.get(graph, key)
-        client = _client()
-        if client is None:
-            return get_sync(graph, key)
-        return client.get(graph, key)
+            with worker_client() as own:
+                return own.get(graph, key)
+        return get_sync(graph, key) if client is None else client.get(graph, key)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Graphs may hold functions that only cloudpickle can send to another process."""

@@ -100,9 +100,9 @@ def _files(folder: Path) -> list[Path]:
             f"{folder} holds {len(others)} other thing(s) beside {len(files)} Parquet files: "
             f"{names}; leave only files of the one table in it, or pass the path of one"
         )
-    return sorted(files, key=lambda path: _natural(path.name))
+    return sorted(files, key=lambda path: (_natural(path.name), path.name))  # 1 before 01, always
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """A key that puts numbers in a name in the order of numbers."""
-    return [(int(run), "") if run.isdigit() else (-1, run) for run in re.split(r"(\d+)", name)]
+    return [(int(run), "") if run.isdecimal() else (-1, run) for run in re.split(r"(\d+)", name)]

@@ -67,7 +67,7 @@ class DaskEngine:
         """A function of each item."""
         with self._readable_trouble():
             held = self._hold(pack(function))
-            yield from self._in_order(lambda item: self._submit(run_job, held, item), items)
+            yield from self._in_order(lambda item: self._submit(run_job, held, pack(item)), items)
 
     def close(self) -> None:
         """Let go of rows that workers hold; the cluster stays its owner's."""
@@ -121,13 +121,12 @@ class DaskEngine:
                 return future.result(timeout=LOOK_SECONDS)
             except KilledWorker as error:
                 raise EngineError(_killed_words(error)) from error
-            except (CancelledError, CommClosedError) as error:
+            except (CancelledError, CommClosedError, TimeoutError) as error:
+                if future.status == "error":  # the task's own; or it came just after the timeout
+                    return future.result()
                 self._demand_scheduler()
-                raise LostWorkerError("a worker went away with its rows") from error
-            except TimeoutError:
-                if future.status == "error":  # the task's own
-                    raise
-                self._demand_scheduler()
+                if not isinstance(error, TimeoutError):
+                    raise LostWorkerError("a worker went away with its rows") from error
                 alone_since = self._look_for_workers(alone_since)
 
     def _look_for_workers(self, alone_since: float | None) -> float | None:

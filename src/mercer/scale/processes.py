@@ -12,7 +12,7 @@ from typing import Any
 
 from mercer.exceptions import EngineError
 from mercer.scale.order import Futures, LostWorkerError, in_order
-from mercer.scale.parcels import Parcel, SharedParcel, share
+from mercer.scale.parcels import Parcel, SharedParcel, pack, share
 from mercer.scale.work import run_job, run_rows
 
 __all__ = ["PoolEngine", "Processes"]
@@ -46,7 +46,7 @@ class PoolEngine:
     def jobs(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """A function of each item."""
         shared = share(function)
-        calls = ((run_job, shared.parcel, item) for item in items)
+        calls = ((run_job, shared.parcel, pack(item)) for item in items)
         try:
             yield from in_order(self._futures(), calls, 2 * self.n_workers)
         finally:
@@ -113,6 +113,11 @@ class Processes(PoolEngine):
         return self._n_workers
 
     def start(self) -> None:
+        if self.pool is not None:
+            raise EngineError(f"{self!r} runs already, in a block of its own; make another one")
+        self._start()
+
+    def _start(self) -> None:
         from joblib.externals.loky import ProcessPoolExecutor  # never forks a threaded process
 
         self.pool = ProcessPoolExecutor(
@@ -130,7 +135,7 @@ class Processes(PoolEngine):
 
     def _recover(self) -> None:
         self.pool.shutdown(wait=True, kill_workers=True)
-        self.start()
+        self._start()
 
     def __repr__(self) -> str:
         return f"Processes({self._n_workers})"

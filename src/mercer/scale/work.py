@@ -16,7 +16,7 @@ from mercer._memory import give_back
 from mercer._threads import single_threaded_blas
 from mercer._types import FloatArray
 from mercer.data.rows import Rows, part
-from mercer.scale.parcels import Parcel
+from mercer.scale.parcels import Parcel, pack
 
 __all__ = ["Stretch", "run_job", "run_rows"]
 
@@ -43,15 +43,34 @@ class Stretch:
 
 def run_rows(task: Parcel, source: Any, along: Any, start: int, stop: int) -> Any:
     """A task on a stretch of rows; a source in a parcel is opened anew: its place is its own."""
-    with single_threaded_blas(), _calm_allocator():
+    with _errors_that_travel(), single_threaded_blas(), _calm_allocator():
         function = _ready(task)
         return function(_opened(source), _opened(along), start, stop)
 
 
 def run_job(function: Parcel, item: Any) -> Any:
-    """A function of one item."""
-    with single_threaded_blas(), _calm_allocator():
-        return _ready(function)(item)
+    """A function of one item, which comes in a parcel: trouble in opening it is the task's own."""
+    with _errors_that_travel(), single_threaded_blas(), _calm_allocator():
+        return _ready(function)(_opened(item))
+
+
+@contextmanager
+def _errors_that_travel() -> Iterator[None]:
+    """An error that cannot be pickled and opened again would end the pool that waits for it."""
+    try:
+        yield
+    except Exception as error:
+        if _travels(error):
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+
+
+def _travels(error: Exception) -> bool:
+    try:
+        pack(error).open()
+    except Exception:  # whatever its constructor makes of what it is given
+        return False
+    return True
 
 
 def _opened(value: Any) -> Any:
