@@ -1,9 +1,12 @@
-"""How much was tried: files fuzzed, kills survived, examples compared with an oracle.
+"""How much was tried: files fuzzed, kills survived, examples compared with an oracle, lines run.
 
-    python -m benchmarks.trust_counts [--part fuzz|kills|oracle] [--short]
+    python -m benchmarks.trust_counts [--part fuzz|kills|oracle] [--only WORDS] [--short]
+    python -m benchmarks.trust_counts --coverage .coverage.plain .coverage.compiled
 
 Runs the tests of each part with the long profile and writes what they counted to
 ``benchmarks/results/trust-counts.json`` and ``.md``. A part whose tests fail is not written.
+With ``--only`` the tests pytest's ``-k`` selects, whose counts join those of earlier runs.
+``--coverage`` is what ``scripts/coverage --write`` calls with what it measured.
 """
 
 from __future__ import annotations
@@ -26,14 +29,16 @@ PARTS = {
     "kills": ["tests/test_kills.py", "-m", "slow"],
     "oracle": ["tests/test_oracle.py"],
 }
+LOOPS = ["*/_jit.py", "*/*_jit.py"]  # what is compiled
 
 
-def run_part(name: str, profile: str) -> dict[str, Any]:
-    """The counts of one part; its tests must pass."""
+def run_part(name: str, profile: str, only: str | None = None) -> dict[str, Any]:
+    """The counts of one part, or of some of its tests; they must pass."""
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "counts.json"
         environment = {**os.environ, "MERCER_PROFILE": profile, "MERCER_COUNTS": str(counts)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", *PARTS[name]]
+        command += ["-k", only] if only else []
         begin = time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         if done.returncode:
@@ -42,10 +47,50 @@ def run_part(name: str, profile: str) -> dict[str, Any]:
             "counts": json.loads(counts.read_text()),
             "seconds": round(time.monotonic() - begin, 1),
             "profile": profile,
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "commit": _commit(),
+            **_where(),
         }
+
+
+def joined(before: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """The counts of a part with those of some of its tests put in."""
+    counts = {kind: dict(names) for kind, names in before["counts"].items()}
+    for kind, names in result["counts"].items():
+        counts.setdefault(kind, {}).update(names)
+    seconds = round(before["seconds"] + result["seconds"], 1)
+    commits = dict.fromkeys([*before["commit"].split(", "), result["commit"]])
+    return {**result, "counts": counts, "seconds": seconds, "commit": ", ".join(commits)}
+
+
+def lines_run(plain: str, compiled: str) -> dict[str, Any]:
+    """Statements, and how many of them ran: in the loops, with the jit off, and in both runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            "with the jit off": _lines(folder, [plain]),
+            "with the jit off or on": _lines(folder, [plain, compiled]),
+            "compiled loops, with the jit off": _lines(
+                folder, [plain], ["*/_jit.py", "*/*_jit.py"]
+            ),
+        }
+
+
+def _lines(folder: str, paths: list[str], include: list[str] | None = None) -> dict[str, int]:
+    from coverage import Coverage
+
+    measured = Coverage(data_file=str(Path(folder) / "combined"))
+    measured.combine(paths, keep=True)
+    report = Path(folder) / "report.json"
+    measured.json_report(outfile=str(report), include=include)
+    totals = json.loads(report.read_text())["totals"]
+    measured.erase()
+    return {"lines": totals["num_statements"], "run": totals["covered_lines"]}
+
+
+def _where() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "commit": _commit(),
+    }
 
 
 def _commit() -> str:
@@ -57,6 +102,13 @@ def _commit() -> str:
 def table(results: dict[str, Any]) -> str:
     lines = ["# What was tried", ""]
     for part, result in sorted(results.items()):
+        if part == "coverage":
+            lines += ["## coverage", "", "| tests | lines | run | |", "|---|---:|---:|---:|"]
+            for name, of in result["lines"].items():
+                share = f"{of['run'] / of['lines']:.1%}"
+                lines.append(f"| {name} | {of['lines']:,} | {of['run']:,} | {share} |")
+            lines += ["", f"Commit {result['commit']}.", ""]
+            continue
         lines += [f"## {part}", "", "| what | of which | count |", "|---|---|---:|"]
         for kind, names in sorted(result["counts"].items()):
             lines += [f"| {kind} | {name} | {n:,} |" for name, n in sorted(names.items())]
@@ -74,12 +126,19 @@ def write(results: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=sorted(PARTS), action="append")
+    parser.add_argument("--only", metavar="WORDS", help="some tests of the part, as pytest -k")
+    parser.add_argument("--coverage", nargs=2, metavar=("PLAIN", "COMPILED"))
     parser.add_argument("--short", action="store_true", help="25 examples instead of 1,000")
     options = parser.parse_args()
     path = RESULTS / "trust-counts.json"
     results = json.loads(path.read_text()) if path.exists() else {}
-    for part in options.part or sorted(PARTS):
-        results[part] = run_part(part, "short" if options.short else "long")
+    if options.coverage:
+        results["coverage"] = {"lines": lines_run(*options.coverage), **_where()}
+        write(results)
+    for part in options.part or ([] if options.coverage else sorted(PARTS)):
+        result = run_part(part, "short" if options.short else "long", options.only)
+        some = options.only and part in results
+        results[part] = joined(results[part], result) if some else result
         write(results)
     print(table(results))
 
