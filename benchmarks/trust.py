@@ -4,8 +4,8 @@ What counts was written down before the thresholds: against the known classes, a
   a failure  if ARI < 0.2, or n_clusters is off by a factor of three or more and ARI < 0.4;
   good       if ARI ≥ 0.4 and n_clusters is not so far off;
   undecided  otherwise: reported, and in no rate.
-A hit is a failure graded poor, a false alarm a good fit graded poor. Thresholds and rules were set on
-the calibration sets alone; nothing was changed for what the confirming sets showed.
+A hit is a failure graded poor, a false alarm a good fit graded poor. Thresholds and rules were set
+on the calibration sets alone; nothing was changed for what the confirming sets showed.
 
 Options: ``--part calibration|confirmation|cost``, ``--rows N`` (most rows of a set, default
 20,000; the fits marked "all rows" take all).
