@@ -649,6 +649,14 @@ def test_rows_of_every_kind_are_kept(rows: Any, tmp_path: Path) -> None:
         assert kept.n_computed == 0
 
 
+def test_a_kernel_without_a_name_is_known_by_its_code(npy: Path, tmp_path: Path) -> None:
+    for power, n_reused in ((1, 0), (1, 3), (2, 2)):
+        kernel = lambda A, B, power=power: (1 + A @ B.T) ** power
+        with mercer.checkpoint(tmp_path / "kept") as kept:
+            KernelKMeans(3, rank=16, kernel=kernel, random_state=0).fit(npy)
+        assert (kept.n_reused, kept.n_computed) == (n_reused, 3 - n_reused)
+
+
 def test_other_data_and_parameters_find_nothing(rows: Any, tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
     np.save(path, rows)

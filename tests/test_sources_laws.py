@@ -237,3 +237,12 @@ def test_natural_order() -> None:
     names = ["part-10.parquet", "part-9.parquet", "part-9b.parquet", "a.parquet", "part-1.parquet"]
     expected = ["a.parquet", "part-1.parquet", "part-9.parquet", "part-9b.parquet"]
     assert sorted(names, key=_natural) == [*expected, "part-10.parquet"]
+
+
+def test_names_of_one_number_have_an_order_too(tmp_path: Path) -> None:
+    from mercer.data.folders import _files
+
+    names = ["part-01.parquet", "part-1.parquet", "part-1\u00b23.parquet", "part-2.parquet"]
+    for name in reversed(names):
+        (tmp_path / name).touch()
+    assert [path.name for path in _files(tmp_path)] == names

@@ -1,6 +1,6 @@
 """`mercer cluster` on one table as npy, Parquet folder and zarr within 400 MB: peak, µs per row.
 
-`--rows 2e7` is the size that the bar of 700 MB is about; the default is a tenth of it.
+`--rows 2e7` is the size that the bound of 700 MB is about; the default is a tenth of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.measure import machine, write
 from benchmarks.speed.memory import CHILD, CLUSTERS, FEATURES, RANK, generate
 
-BUDGET, BAR = "400MB", 700e6
+BUDGET, BOUND = "400MB", 700e6
 GROUP, CHUNK = 1_000_000, 250_000  # rows of a row group, of a chunk
 FILES = 8
 
@@ -33,7 +33,7 @@ def run(data: str | None, n_rows: int = 2_000_000) -> None:
             rows.append({"form": _form(path), "rows": n_rows, **_cluster(path)})
             _write(n_rows, rows)
     worst = max(row["peak"] for row in rows)
-    assert worst <= BAR, f"{worst / 1e6:.0f} MB"
+    assert worst <= BOUND, f"{worst / 1e6:.0f} MB"
 
 
 def _write(n_rows: int, rows: list[dict[str, Any]]) -> None:

@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.problem import Problem
 from mercer.cluster.resampling import Again
-from mercer.data.format import RowFormat
-from mercer.data.rows import BlockRows, Rows, cast, take
+from mercer.data.rows import Rows, cast, take
 from mercer.data.sample import Sample
 from mercer.kernels.base import Kernel
 from mercer.kernels.given import FunctionKernel
@@ -145,12 +144,4 @@ def _labels_of(fit: Fit, problem: Problem, ids: IdArray) -> IdArray:
     sample = problem.sample
     if fit.labels is not None:
         return fit.labels[sample.ids[ids]]
-    return fit.decide(_raw(take(sample.rows, ids), sample.format))
-
-
-def _raw(rows: Rows, row_format: RowFormat) -> Rows:
-    """Rows as they came, but for rounding: what the format took away is given back."""
-    if isinstance(rows, BlockRows):
-        pairs = zip(rows.parts, row_format.blocks, strict=True)
-        return BlockRows(rows.names, tuple(_raw(part, f) for part, f in pairs))
-    return rows if row_format.shift is None else rows + row_format.shift
+    return fit.decide(sample.format.undo(take(sample.rows, ids)))

@@ -100,7 +100,7 @@ def _files(folder: Path) -> list[Path]:
             f"{folder} holds {len(others)} other thing(s) beside {len(files)} Parquet files: "
             f"{names}; leave only files of the one table in it, or pass the path of one"
         )
-    return sorted(files, key=lambda path: (_natural(path.name), path.name))  # 1 before 01, always
+    return sorted(files, key=lambda path: (_natural(path.name), path.name))  # 01 before 1
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

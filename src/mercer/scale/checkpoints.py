@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import secrets
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from mercer.exceptions import MercerWarning, ModelFileError
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import replacing
 from mercer.io.damage import demand
+from mercer.scale.parcels import pack
 
 __all__ = ["Folder", "checkpoint"]
 
@@ -74,7 +76,7 @@ class Folder:
 
     def remembered(self, stage: str, source: Any, inputs: Any, compute: Callable[[], Any]) -> Any:
         """The result of a pass: a tuple of arrays, numbers and words."""
-        key = joblib.hash((__version__, stage, self._fingerprint(source), inputs), hash_name="sha1")
+        key = _hash((__version__, stage, self._fingerprint(source), inputs))
         path = self.path / f"{stage.replace(' ', '-')}-{key}.pass"
         found = _read(path)
         if found is not None:
@@ -111,9 +113,16 @@ class Folder:
         """What tells these data from others: values in memory, or files with sizes and times."""
         if self._known[0] is not source:
             identity = getattr(source, "identity", source)
-            text = joblib.hash((identity, _files(source)), hash_name="sha1")
-            self._known = source, str(text)
+            self._known = source, _hash((identity, _files(source)))
         return self._known[1]
+
+
+def _hash(value: Any) -> str:
+    """What tells a value from others; functions without a name of their own count by their code."""
+    try:
+        return str(joblib.hash(value, hash_name="sha1"))
+    except (pickle.PicklingError, AttributeError, TypeError):  # a lambda, an open file, ...
+        return str(joblib.hash(pack(value).body, hash_name="sha1"))
 
 
 def _files(source: Any) -> list[tuple[str, int, int]]:
