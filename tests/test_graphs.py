@@ -83,6 +83,19 @@ def test_the_vectors_of_unconnected_parts_are_their_indicators():
         assert np.count_nonzero(part[0]) == 1
 
 
+def test_walks_of_dense_ties_do_not_depend_on_their_unit() -> None:
+    """Ties are there or not: none is too small to be one (scipy drops dense ones below 1e-8)."""
+    W = np.full((6, 6), 1e-9)
+    W[:3, :3] = W[3:, 3:] = 1.0
+    W[0, 3] = W[3, 0] = 0.0  # no row is tied to all others
+    np.fill_diagonal(W, 0.0)
+    for unit in (1.0, 1e-12, 1e12):
+        walk = leading_walk(unit * W, np.ones(6), 3, solver="auto", rng=np.random.default_rng(0))
+        assert walk.solver == "dense"  # one part only: the others are not known beforehand
+        assert np.allclose(walk.values, [1.0, 1.0, -0.5], atol=1e-7)
+        assert np.ptp(walk.vectors[:, 0]) < 1e-9 * np.abs(walk.vectors[:, 0]).max()
+
+
 # Nearest neighbours
 
 

@@ -115,7 +115,8 @@ def _part_vectors(W: Any, tied: Any, mass: FloatArray, m: int) -> FloatArray:
     """√mass on each connected part, of length 1: eigenvectors of eigenvalue 1, heaviest first."""
     if not sp.issparse(W) and bool((W[0] > 0).all()):  # a star ties everything
         return np.sqrt(mass / mass.sum())[:, None]
-    n_parts, part = sp.csgraph.connected_components(W, directed=False)
+    ties = sp.csr_array(W)  # of a dense matrix scipy would take ties below 1e-8 for none
+    n_parts, part = sp.csgraph.connected_components(ties, directed=False)
     heavy = np.bincount(part, weights=mass, minlength=n_parts)
     order = np.argsort(-heavy, kind="stable")[:m]
     order = order[heavy[order] > 0]
