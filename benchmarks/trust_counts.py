@@ -67,9 +67,7 @@ def lines_run(plain: str, compiled: str) -> dict[str, Any]:
         return {
             "with the jit off": _lines(folder, [plain]),
             "with the jit off or on": _lines(folder, [plain, compiled]),
-            "compiled loops, with the jit off": _lines(
-                folder, [plain], ["*/_jit.py", "*/*_jit.py"]
-            ),
+            "numba's loops, with the jit off": _lines(folder, [plain], LOOPS),
         }
 
 
