@@ -541,15 +541,17 @@ def test_a_scheduler_that_dies_is_told_and_the_checkpoint_serves(many: Any, tmp_
                 scheduler.kill()
 
         client = distributed.Client(scheduler_file=address, timeout=60)
-        with (
-            mercer.on(client),
-            mercer.checkpoint(tmp_path / "kept"),
-            listening(kill),
-            pytest.raises(EngineError, match="scheduler is gone"),
-        ):
-            model.fit(path)
-        assert time.monotonic() - died[0] < 30
-        client.close(timeout=1)
+        try:
+            with (
+                mercer.on(client),
+                mercer.checkpoint(tmp_path / "kept"),
+                listening(kill),
+                pytest.raises(EngineError, match="scheduler is gone"),
+            ):
+                model.fit(path)
+            assert time.monotonic() - died[0] < 30
+        finally:
+            client.close(timeout=1)
     with mercer.checkpoint(tmp_path / "kept") as kept:
         model.fit(path)
     assert kept.n_reused >= 2  # the check and the sample

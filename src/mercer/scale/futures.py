@@ -148,11 +148,7 @@ class DaskEngine:
 
     def _demand_scheduler(self) -> None:
         if self.client.status != "running":
-            raise EngineError(
-                "the Dask scheduler is gone or cannot be reached any more (the client is "
-                f"{self.client.status}): start the cluster again; inside mercer.checkpoint(folder) "
-                "the passes that were complete are not run again"
-            )
+            raise _gone(f"the client is {self.client.status}")
 
     def _cancel(self, futures: list[Any]) -> None:
         if futures and self.client.status == "running":
@@ -166,7 +162,14 @@ class DaskEngine:
             yield
         except (CommClosedError, CancelledError) as error:
             self._demand_scheduler()
-            raise EngineError(f"the Dask cluster could not be reached: {error}") from error
+            raise _gone(str(error)) from error  # the client itself does not know it yet
+
+
+def _gone(found: str) -> EngineError:
+    return EngineError(
+        f"the Dask scheduler is gone or cannot be reached any more ({found}): start the cluster "
+        "again; inside mercer.checkpoint(folder) the passes that were complete are not run again"
+    )
 
 
 def _same(parcel: Parcel) -> Parcel:
