@@ -40,9 +40,9 @@ def test_a_start_that_is_nearly_right_needs_fewer_products(seed, monkeypatch):
     exact, basis = (part[..., ::-1] for part in np.linalg.eigh(K.toarray()))
     applied = []
 
-    def counted(*arguments):
+    def counted(*arguments, **options):
         applied.append(arguments)
-        return chebyshev(*arguments)
+        return chebyshev(*arguments, **options)
 
     monkeypatch.setattr("mercer.embeddings.filtered.chebyshev", counted)
     cycles = []
@@ -73,6 +73,25 @@ def test_the_filter_is_the_polynomial(seed):
     expected = (basis * np.polynomial.Chebyshev.basis(5)(x)) @ (basis.T @ V)
     expected /= np.linalg.norm(expected, axis=0)
     assert chebyshev(K, V, 5, low, high) == pytest.approx(expected, abs=1e-9)
+
+
+@seeds
+def test_the_filter_in_float32_is_nearly_that_in_float64(seed):
+    K = sparse_symmetric(seed)
+    V = np.random.default_rng(seed).normal(size=(400, 300))  # more columns than are taken at once
+    low, high = lower_bound(K), 1.0
+    exact = chebyshev(K, V, 8, low, high)
+    rounded = chebyshev(K, V, 8, low, high, dtype=np.float32)
+    assert rounded.dtype == exact.dtype == np.float64
+    assert 0 < np.abs(rounded - exact).max() < 1e-4
+
+
+def test_a_filter_that_grows_beyond_float32_is_one_of_float64():
+    K = sp.csr_array(np.diag(np.r_[1e6, np.linspace(0.0, 1.0, 99)]))
+    V = np.random.default_rng(0).normal(size=(100, 4))
+    exact = chebyshev(K, V, 8, -1e-3, 1.0)
+    assert np.array_equal(chebyshev(K, V, 8, -1e-3, 1.0, dtype=np.float32), exact)
+    assert np.isfinite(exact).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 20, 60, 400])

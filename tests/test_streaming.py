@@ -17,6 +17,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import mercer
 from mercer import RBF, Cosine, HistogramIntersection, MercerWarning, StreamingKernelKMeans
+from mercer.datasets import many_clusters
 from mercer.exceptions import ModelFileError
 
 SIZES = {"initial_size": 120, "max_size": 150, "batch_size": 60}
@@ -62,6 +63,18 @@ def test_any_split_into_calls_is_the_same_stream(seed, sampling):
         assert_same_stream(fed(make(**parameters), X, cuts), whole, X)
     assert_same_stream(make(**parameters, n_jobs=2).partial_fit(X), whole, X)
     assert normalized_mutual_info_score(y, whole.predict(X)) > 0.9
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_buffer_of_leverage_keeps_rare_clusters(seed):
+    """Ties of a full buffer are made anew before clusters are, or the gain is a third of this."""
+    X, y = many_clusters(10_000, 100, sizes="zipf", separation=1.0, random_state=seed)
+    sizes = {"initial_size": 500, "max_size": 500, "batch_size": 500}
+    scores = {}
+    for sampling in ("leverage", "uniform"):
+        model = make(100, sampling=sampling, random_state=seed, **sizes).partial_fit(X)
+        scores[sampling] = normalized_mutual_info_score(y, model.predict(X))
+    assert scores["leverage"] > scores["uniform"] + 0.08
 
 
 def test_rows_one_by_one_are_the_same_stream():

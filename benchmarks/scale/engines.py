@@ -28,6 +28,7 @@ RANK, LANDMARKS = 128, 1000
 LEARNING_ROWS = 200_000
 WARMING_ROWS = 1_000_000
 BLOCK_ROWS = 262_144
+REPEATS = 2  # of which the quickest counts
 
 
 @contextmanager
@@ -74,15 +75,19 @@ def run(rows: list[int] | None) -> None:
             with start() as engine, mercer.on(engine):
                 for what, one_pass in passes.items():
                     one_pass(as_source(few))  # compiled code is loaded, workers are there
-                    with Watch() as watch:
-                        sums = one_pass(as_source(path))
+                    watches = []
+                    for _ in range(REPEATS):
+                        with Watch() as watch:
+                            sums = one_pass(as_source(path))
+                        watches.append(watch)
+                    watch = min(watches, key=lambda w: w.cpu_seconds)
                     results.append(
                         {
                             "engine": name,
                             "workers": n_workers,
                             "pass": what,
                             "rows": n_rows,
-                            "wall": watch.wall,
+                            "wall": min(w.wall for w in watches),
                             "cpu": watch.cpu_seconds,
                             "peaks": sorted(watch.peak.values(), reverse=True),
                             "bits": [np.asarray(part).tobytes().hex()[:64] for part in sums],
@@ -113,7 +118,8 @@ def _write(results: list[dict[str, Any]], n_rows: int, about: Any) -> None:
         "# One pass on each engine",
         "",
         f"{n_rows:,} rows × {FEATURES} float32 in a .npy file; CPU is that of all processes, and "
-        "peak memory that of the largest worker. Sums have the same bits on every engine.",
+        "peak memory that of the largest worker; the quicker of two runs. Sums have the same bits on "
+        "every engine.",
         "",
         "| pass | engine | wall s | CPU s | µs CPU per row | CPU / loop | 1 worker / this | peak |",
         "|---|---|---|---|---|---|---|---|",

@@ -1,6 +1,8 @@
 """StreamingKernelKMeans over a million rows: time, memory, quality, drift. Two threads.
 
-Parts, each written as soon as it is there: predict, drift, zipf, million.
+Parts, each written as soon as it is there: predict, drift, zipf, million (clusters of very unequal
+sizes, what a buffer of leverage is for) and equal (a thousand overlapping clusters of one size, ten
+rows of each in the buffer: what it is not for).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import resource
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,13 +26,15 @@ from mercer import StreamingKernelKMeans
 from mercer.datasets import many_clusters
 from mercer.metrics import normalized_mutual_info
 
-PARTS = ("predict", "drift", "zipf", "million")
+PARTS = ("predict", "drift", "zipf", "million", "equal")
 ROWS, K, D = 1_000_000, 1000, 64
 SIZES = {"initial_size": 5000, "max_size": 10_000, "n_neighbors": 100}
-BATCH = 10_000  # rows that the million are worked on at once
+FAMILIES: dict[str, dict[str, Any]] = {  # sizes, deviation of the means, rows worked on at once
+    "million": {"sizes": "zipf", "separation": 1.0, "batch": 20_000},
+    "equal": {"sizes": "equal", "separation": 0.6, "batch": 10_000},
+}
 STEP = 50_000  # rows of one measured call
 WINDOW = 8  # steps that are compared: refactorisations come once in about as many
-SEPARATION = 0.6
 ZIPF_SEEDS = range(5)
 
 
@@ -38,15 +43,14 @@ def run(data: str | None, part: str | None = None) -> None:
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     for name in PARTS if part is None else (part,):
         found[name] = {"predict": measure_predict, "drift": measure_drift, "zipf": measure_zipf,
-                       "million": measure_million}[name]()  # fmt: skip
+                       **{n: partial(measure_million, n) for n in FAMILIES}}[name]()  # fmt: skip
         found["machine"] = machine()
         write("speed-stream", found, text(found))
 
 
-def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    return many_clusters(
-        n, K, n_features=D, separation=SEPARATION, random_state=seed, dtype=np.float32
-    )
+def rows(n: int, family: str = "million") -> tuple[np.ndarray, np.ndarray]:
+    how = {name: FAMILIES[family][name] for name in ("sizes", "separation")}
+    return many_clusters(n, K, n_features=D, random_state=0, dtype=np.float32, **how)
 
 
 def measure_predict() -> dict[str, float]:
@@ -69,11 +73,14 @@ def measure_predict() -> dict[str, float]:
 
 
 def measure_drift() -> dict[str, Any]:
-    """Eigenpairs after 500 additions and evictions, against a fresh decomposition."""
+    """Eigenpairs after 500 additions and evictions, against a fresh decomposition.
+
+    No clustering comes in between, which would polish them or make them anew.
+    """
     X, _ = many_clusters(20_000, 100, n_features=D, separation=1.0, random_state=0)
     model = StreamingKernelKMeans(
         100, initial_size=2000, max_size=2000, batch_size=500,
-        n_neighbors=50, random_state=0,
+        n_neighbors=50, recluster_every=len(X), random_state=0,
     )  # fmt: skip
     for start in range(0, len(X), 500):
         model.partial_fit(X[start : start + 500])
@@ -110,15 +117,15 @@ def measure_zipf() -> dict[str, list[float]]:
     return found
 
 
-def measure_million() -> dict[str, Any]:
+def measure_million(family: str) -> dict[str, Any]:
     """The whole stream in a process of its own, so that its memory is its own."""
-    program = "from benchmarks.speed.stream import stream_million; stream_million()"
+    program = f"from benchmarks.speed.stream import stream_million; stream_million({family!r})"
     done = subprocess.run(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True
     )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     with threadpool_limits(2):
-        X, y = rows(ROWS)
+        X, y = rows(ROWS, family)
         start = time.process_time()
         peer = MiniBatchKMeans(K, batch_size=4096, n_init=1, random_state=0).fit(X)
         found["peer_cpu_seconds"] = time.process_time() - start
@@ -126,14 +133,13 @@ def measure_million() -> dict[str, Any]:
     return found
 
 
-def stream_million(n_rows: int = ROWS) -> None:
+def stream_million(family: str, n_rows: int = ROWS) -> None:
     """Feed the rows in steps; print what was measured as one line of JSON."""
-    generator_rows = rows(n_rows)
-    X, y = generator_rows
+    X, y = rows(n_rows, family)
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model = StreamingKernelKMeans(
-        K, **SIZES, batch_size=BATCH, n_init=1, n_jobs=2, random_state=0
-    )  # fmt: skip
+        K, **SIZES, batch_size=FAMILIES[family]["batch"], n_init=1, n_jobs=2, random_state=0
+    )
     steps, buffers = [], []
     begun = time.process_time()
     for start in range(0, n_rows, STEP):
@@ -206,25 +212,30 @@ def text(found: dict[str, Any]) -> str:
     lines = [
         "# StreamingKernelKMeans",
         "",
-        f"{ROWS:,} rows × {D} (float32) of {K:,} Gaussian clusters (means of deviation "
-        f"{SEPARATION}), {SIZES}, batches of {BATCH:,}; two threads, CPU seconds.",
+        f"{ROWS:,} rows × {D} (float32) of {K:,} Gaussian clusters of zipf sizes (means of "
+        f"deviation {FAMILIES['million']['separation']}), {SIZES}, batches of "
+        f"{FAMILIES['million']['batch']:,}; two threads, CPU seconds.",
         "",
         "| aim | measured | met |",
         "|---|---|---|",
     ]
     lines += [f"| {w} | {v:.4g} | {'yes' if m else '**no**'} |" for w, v, m in judge(found)]
-    if "million" in found:
-        m = found["million"]
+    for name, title in (("million", "Zipf sizes"), ("equal", "Equal sizes")):
+        if name not in found:
+            continue
+        m, how = found[name], FAMILIES[name]
         lines += [
             "",
-            f"NMI {m['nmi']:.3f} in {m['cpu_seconds']:.0f} s (labels of all rows: "
+            f"{title} (means of deviation {how['separation']}, batches of {how['batch']:,}): NMI "
+            f"{m['nmi']:.3f} in {m['cpu_seconds']:.0f} s (labels of all rows: "
             f"{m['predict_cpu_seconds']:.0f} s); MiniBatchKMeans {m['peer_nmi']:.3f} in "
-            f"{m['peer_cpu_seconds']:.0f} s. Seconds per {STEP:,} rows: "
+            f"{m['peer_cpu_seconds']:.0f} s. {m['peak_bytes'] / 1e9:.2f} GB. Seconds per "
+            f"{STEP:,} rows: "
             + ", ".join(f"{s:.0f}" for s in m["steps"])
             + f". {m['additions']:,} additions, {m['evictions']:,} evictions, "
             f"{m['refactorizations']} refactorisations.",
         ]
     if "zipf" in found:
         words = "; ".join(f"{n} {np.mean(v):.3f}" for n, v in found["zipf"].items())
-        lines += ["", f"Zipf sizes, 100 clusters, buffer 500, mean NMI of 5 seeds: {words}."]
+        lines += ["", f"100 clusters of zipf sizes, buffer 500, mean NMI of 5 seeds: {words}."]
     return "\n".join(lines)

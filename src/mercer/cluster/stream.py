@@ -41,6 +41,7 @@ __all__ = ["Plan", "Stream", "absorbed", "begun", "reclustered", "row_draws"]
 WORK_ROWS = 2048  # rows of a batch that one thread looks at
 DRIFT = 1e-2  # of the eigenvalues: larger residuals call for new eigenpairs
 TURNOVER = 0.5  # of the buffer: after so many additions, new eigenpairs whatever the residuals
+EXCHANGED = 0.1  # of a full buffer: after so many, new ties and eigenpairs before a clustering
 LEAST_ADDITIONS = 64  # that a batch may bring, however few the clusters
 ADDITIONS = 0.125  # of the number of clusters, beyond that: what bounds the cost of a batch,
 GROWING = 0.5  # and this while the buffer has room
@@ -165,12 +166,20 @@ def absorbed(
 
 
 def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
-    """k-means from the labels there are, after the eigenpairs were polished or made anew."""
-    values, vectors = polished(state.graph.matrix, state.values, state.vectors, degree=POLISH)
-    state = replace(state, values=values, vectors=vectors)
-    drift = _drift(state)
-    if drift > DRIFT:
+    """k-means from the labels there are, after the eigenpairs were polished or made anew.
+
+    Rows that left a full buffer took their ties with them, and the thresholds of those that stay
+    are of neighbours that are gone. Without new ties, small clusters fall apart unseen.
+    """
+    is_full = len(state.graph) >= plan.max_size
+    if is_full and state.turnover >= EXCHANGED * plan.max_size:
         state, drift = _refactorized(plan, state, threads=threads), 0.0
+    else:
+        values, vectors = polished(state.graph.matrix, state.values, state.vectors, degree=POLISH)
+        state = replace(state, values=values, vectors=vectors)
+        drift = _drift(state)
+        if drift > DRIFT:
+            state, drift = _refactorized(plan, state, threads=threads), 0.0
     k = min(plan.n_clusters, len(state.graph))
     F = coordinates(state.graph, state.values, state.vectors)
     clusters = relabelled(

@@ -19,13 +19,16 @@ from mercer._types import FloatArray
 
 __all__ = ["chebyshev", "filtered_eigenpairs", "lower_bound", "ritz_pairs"]
 
-DEGREE = 8  # of the filter
+DEGREE = 12  # of the filter
 GUARDS = 0.1  # as many vectors more than wanted: the last wanted ones converge by their distance
 LEAST_GUARDS = 8
 CYCLES = 12
 LEAST_DIAGONAL = 1e-5  # of a Cholesky factor of columns of length 1: below, they depend
 WELL_CONDITIONED = 0.05  # the same: from here on, once is enough
 MARGIN = 0.02  # of the spectrum, below what a few steps of Lanczos' method find
+COLUMNS = 128  # filtered at once
+LARGEST_POWER = 30  # of ten: a filter that grows further is no matter for float32
+SINGLE = 5e-4  # the least tolerance that a filter in float32 serves well
 SMALL = 32  # rows: bounds of the spectrum are not worth a search
 
 
@@ -53,8 +56,9 @@ def filtered_eigenpairs(
     if high is None:
         values, V = ritz_pairs(K, _unit_columns(K @ V))
         high = float(values[-1])
+    dtype = np.float32 if tol >= SINGLE else np.float64
     for _ in range(CYCLES):
-        values, V = ritz_pairs(K, chebyshev(K, V, DEGREE, low, high))
+        values, V = ritz_pairs(K, chebyshev(K, V, DEGREE, low, high, dtype=dtype))
         wanted = V[:, :k]
         if np.linalg.norm(K @ wanted - wanted * values[:k]) <= tol * np.linalg.norm(values[:k]):
             return values[:k], np.ascontiguousarray(wanted)
@@ -62,20 +66,37 @@ def filtered_eigenpairs(
     return None
 
 
-def chebyshev(K: Any, V: FloatArray, degree: int, low: float, high: float) -> FloatArray:
+def chebyshev(
+    K: Any, V: FloatArray, degree: int, low: float, high: float, *, dtype: Any = np.float64
+) -> FloatArray:
     """T_degree of K, with [low, high] brought to [-1, 1], times V; columns are brought to length 1.
 
-    T stays within 1 there and grows like cosh(degree · arcosh x) above.
+    T stays within 1 there and grows like cosh(degree · arcosh x) above. A few columns at a time,
+    which the caches hold with K; in float32 that takes a quarter of the time, and what it rounds
+    the next Ritz pairs put right but for some 1e-5.
     """
     middle, half = (high + low) / 2, max((high - low) / 2, np.finfo(float).tiny)
-    before, Y = V, (K @ V - middle * V) / half
+    largest = 2.0 * float(abs(K).sum(axis=1).max()) / half + 2.0 * abs(middle) / half + 1.0
+    if degree * np.log10(largest) > LARGEST_POWER:
+        dtype = np.float64
+    scaled, shift = (K / half).astype(dtype), dtype(middle / half)
+    found = np.empty(V.shape)
+    for start in range(0, V.shape[1], COLUMNS):
+        columns = slice(start, start + COLUMNS)
+        found[:, columns] = _filtered(scaled, V[:, columns].astype(dtype), degree, shift)
+    return _unit_columns(found)
+
+
+def _filtered(K: Any, V: FloatArray, degree: int, shift: Any) -> FloatArray:
+    """T_degree(K - shift) V by T_j = 2 x T_{j-1} - T_{j-2}."""
+    before, Y = V, K @ V - shift * V
     for _ in range(degree - 1):
         after = K @ Y
-        after -= middle * Y
-        after *= 2.0 / half
+        after -= shift * Y
+        after *= 2
         after -= before
         before, Y = Y, after
-    return _unit_columns(Y)
+    return Y
 
 
 def _unit_columns(Y: FloatArray) -> FloatArray:

@@ -105,7 +105,8 @@ def polished(
     """
     low = lower_bound(K)
     high = low + FILTERED * (float(values[-1]) - low)
-    return positive(*ritz_pairs(K, chebyshev(K, vectors, degree, low, high)))
+    found = chebyshev(K, vectors, degree, low, high, dtype=np.float32)
+    return positive(*ritz_pairs(K, found))
 
 
 def residuals(K: Any, values: FloatArray, vectors: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ PCA_ROWS = 5000
 ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
-PRODUCTS = 2**23  # float32 products held at once: 32 MB
+PRODUCTS = 2**20  # float32 products held at once: 4 MB, which are used again and stay in the cache
 GRID_CELLS = 60_000
 GRID_RATIOS = {1: 16, 2: 8, 3: 4}  # fine cells per coarse one and side, by number of features
 GRID_ITEMS = 5 * 10**7  # longer lists (all rows in one cell, for a far outlier) are not worth it
@@ -170,9 +170,11 @@ class Search:
         single = L.astype(np.float32)
         norms = np.einsum("ij,ij->i", single, single, dtype=np.float64)
         step = max(PRODUCT_ROWS, PRODUCTS // len(L))
+        held = np.empty((min(step, len(Z)), len(L)), np.float32)
         for start in range(0, len(Z), step):
             piece = slice(start, start + step)
-            products = Z[piece].astype(np.float32) @ single.T
+            products = held[: len(Z[piece])]
+            np.matmul(Z[piece].astype(np.float32), single.T, out=products)
             _jit.nearest_by_products(
                 Z[piece], L, products, norms, EXTRA_CANDIDATES, idx[piece], dist[piece]
             )
