@@ -115,6 +115,10 @@ def _choices() -> Iterable[tuple[str, str, str]]:
         for part in results("speed-features")["bars"]
         if (part["dtype"], part["approximation"]) == ("float32", "cholesky")
     )
+    stream = results("speed-stream")["million"]
+    engines = {(r["pass"].partition(",")[0], r["engine"]): r["wall"]
+               for r in results("scale-engines")["runs"]}  # fmt: skip
+    workers = engines["full sweep", "Dask × 1"] / engines["full sweep", "Dask × 2"]
     kpca = results("speed-kpca")["methods"]
     faster = kpca["arpack"]["fit"]["best"] / kpca["quantized"]["fit"]["best"]
     yield (
@@ -175,6 +179,20 @@ def _choices() -> Iterable[tuple[str, str, str]]:
         f"`KernelKMeans`, {memory['rows']:,} × 16 rows: {memory['peak'] / 1e6:.0f} MB for the "
         f"whole process, {memory['us_per_row']:.1f} µs per row "
         "([speed-memory](results/speed-memory.md))",
+    )
+    yield (
+        "rows that keep coming; hundreds of clusters of very unequal sizes",
+        "`StreamingKernelKMeans(k).partial_fit(batch)`",
+        f"{stream['rows']:,} × 64 rows, 1,000 clusters of zipf sizes: NMI {stream['nmi']:.3f} in "
+        f"{stream['cpu_seconds'] / 60:.0f} minutes, MiniBatchKMeans {stream['peer_nmi']:.3f} in "
+        f"{stream['peer_cpu_seconds'] / 60:.1f}; of equal sizes it is the worse one "
+        "([speed-stream](results/speed-stream.md))",
+    )
+    yield (
+        "more rows than one machine should take",
+        "any of them inside `with mercer.on(client):`",
+        f"the same labels from a Dask cluster; a pass over 10⁷ rows {workers:.1f} times faster by "
+        "two workers than by one ([scale-engines](results/scale-engines.md))",
     )
     yield (
         "an image",

@@ -117,9 +117,9 @@ def _write(results: list[dict[str, Any]], n_rows: int, about: Any) -> None:
     lines = [
         "# One pass on each engine",
         "",
-        f"{n_rows:,} rows × {FEATURES} float32 in a .npy file; CPU is that of all processes, and "
-        "peak memory that of the largest worker; the quicker of two runs. Sums have the same bits on "
-        "every engine.",
+        f"{n_rows:,} rows × {FEATURES} float32 in a .npy file; CPU is that of all processes, the "
+        "peak that of the largest (the one that made the models, where all show the same); the "
+        "quicker of two runs. Sums have the same bits on every engine.",
         "",
         "| pass | engine | wall s | CPU s | µs CPU per row | CPU / loop | 1 worker / this | peak |",
         "|---|---|---|---|---|---|---|---|",
