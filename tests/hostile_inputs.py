@@ -43,6 +43,9 @@ class Case:
     costly: bool = False
 
 
+NO_STREAM = "rows of a stream are compared with those to come"  # whatever the matrix
+
+
 def refused(X, words, error=ValueError, **more):
     return Case(X, error=(error, words), **more)
 
@@ -492,10 +495,14 @@ CASES = {
     "random_state 1.5": parameter("random_state", random_state=1.5),
     "precomputed not square": parameter("square", kernel="precomputed"),
     "precomputed with nan": refused(
-        lambda: np.where(np.eye(30), np.nan, 1.0), "NaN", params={"kernel": "precomputed"}
+        lambda: np.where(np.eye(30), np.nan, 1.0),
+        f"NaN|{NO_STREAM}",
+        params={"kernel": "precomputed"},
     ),
     "precomputed not symmetric": refused(
-        lambda: np.tril(mercer.RBF(0.01)(X0)), "symmetric", params={"kernel": "precomputed"}
+        lambda: np.tril(mercer.RBF(0.01)(X0)),
+        f"symmetric|{NO_STREAM}",
+        params={"kernel": "precomputed"},
     ),
     # weights
     "weights negative": weights_refused(np.r_[-1.0, np.ones(149)], "negative"),
