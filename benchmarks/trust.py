@@ -225,7 +225,8 @@ def _criterion() -> list[str]:
         "is off by a factor of three or more and ARI is below 0.4; *good* if ARI is at least 0.4 "
         "and n_clusters is not so far off; *undecided* otherwise. Thresholds were set on the "
         "calibration sets alone, but for the last digit of one (see benchmarks/trust.py). A clean "
-        "cut into too few clusters is a failure by this count, though each of its clusters may be a true union of classes: they are counted apart.",
+        "cut into too few clusters is a failure by this count, though each of its "
+        "clusters may be a true union of classes: they are counted apart.",
         "",
     ]
 
