@@ -413,7 +413,8 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 def verdict(rows: dict[str, Any]) -> str:
     """Is a stream better than both MiniBatchKMeans and Nyström + k-means, and how much dearer?"""
-    peers = [rows[name] for name in ("MiniBatchKMeans", "Nyström + k-means") if name in rows]
+    names = [name for name in ("MiniBatchKMeans", "Nyström + k-means") if name in rows]
+    peers, both = [rows[name] for name in names], " and ".join(names)
     ours = {n: r for n, r in rows.items() if n.startswith("streaming")}
     if not ours:
         return "streams need as many eigenpairs as clusters; not run here."
@@ -422,10 +423,6 @@ def verdict(rows: dict[str, Any]) -> str:
     winners = {n: r["seconds"] / quickest for n, r in ours.items() if r["nmi"] > most}
     if winners:
         name = min(winners, key=lambda n: winners[n])
-        return (
-            f"**{name}** is higher than both, at {winners[name]:.1f} times the time of the quicker."
-        )
+        return f"**{name}** is above {both}, at {winners[name]:.1f} times the time of the quicker."
     best = max(ours, key=lambda n: ours[n]["nmi"])
-    return (
-        f"not higher than both; the best stream ({best}) is {most - ours[best]['nmi']:.3f} below."
-    )
+    return f"no stream is above {both}; {best} is {most - ours[best]['nmi']:.3f} below."
