@@ -265,10 +265,11 @@ def give_row_sums() -> Any:
 
 
 class OddError(Exception):
-    """One that cannot be opened again after its journey: it wants two words and hands on one."""
+    """One that cannot travel: it holds what cannot be pickled."""
 
-    def __init__(self, first: str, second: str) -> None:
-        super().__init__(first)
+    def __init__(self, words: str, item: Any) -> None:
+        super().__init__(words)
+        self.held = (part for part in item)
 
 
 def fail(item: Any) -> None:
