@@ -33,6 +33,12 @@ def compiled():
         (ESTIMATORS | TRANSFORMERS)[name]().fit(X0)
 
 
+# An interrupt between the opening of a file and its `with` leaves the closing to Python.
+LEFT_OPEN = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in.*FileIO:pytest.PytestUnraisableExceptionWarning"
+)
+
+
 def product(cases, estimators):
     """Every case on every estimator.
 
@@ -45,7 +51,8 @@ def product(cases, estimators):
         turn = others[number % len(others)]
         for estimator, make in estimators.items():
             is_short = estimator in FEW or (estimator == turn and not case.costly)
-            marks = () if is_short else pytest.mark.slow
+            marks = [] if is_short else [pytest.mark.slow]
+            marks += [LEFT_OPEN] if name.startswith("interrupted") else []
             tried.append(pytest.param(make, case, id=f"{name}-{estimator}", marks=marks))
     return tried
 
@@ -119,10 +126,6 @@ def test_hostile_input_to_a_transformer_has_its_stated_outcome(make, case):
     assert np.allclose(again, Z, atol=1e-4)
 
 
-# An interrupt between the opening of a file and its `with` leaves the closing to Python.
-@pytest.mark.filterwarnings(
-    "ignore:Exception ignored in.*FileIO:pytest.PytestUnraisableExceptionWarning"
-)
 @pytest.mark.parametrize(("make", "deed"), product(DEEDS, ESTIMATORS | TRANSFORMERS))
 def test_hostile_treatment_has_its_stated_outcome(make, deed, tmp_path):
     deed.act(make, tmp_path)

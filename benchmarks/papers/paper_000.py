@@ -41,7 +41,6 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 PARTS = ("coverage", "spectrum", "initial", "neighbors", "rows", "clusters", "compare", "families")
-SEEDS = range(3)
 MOST_ROWS = 20_000  # of a real data set in the sweeps
 PUBLISHED = {  # CIFAR-100, Table 4 (m: seconds, NMI in per cent) and Table 5 (p)
     "m": {5000: (6192, 9.54), 10_000: (18_256, 9.76), 20_000: (49_887, 12.23)},

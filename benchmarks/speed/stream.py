@@ -186,9 +186,17 @@ def judge(found: dict[str, Any]) -> list[tuple[str, float, bool]]:
             ("CPU minutes", m["cpu_seconds"] / 60, m["cpu_seconds"] <= 1200),
             ("additions", m["additions"], m["additions"] >= 500),
             ("evictions", m["evictions"], m["evictions"] >= 500),
-            ("NMI - MiniBatchKMeans", m["nmi"] - m["peer_nmi"], m["nmi"] >= m["peer_nmi"] - 0.02),
+            (
+                "zipf sizes: NMI - MiniBatchKMeans",
+                m["nmi"] - m["peer_nmi"],
+                m["nmi"] >= m["peer_nmi"] - 0.02,
+            ),
             ("cost per row, at the end / from 100,000 rows", late / early, late <= 1.2 * early),
         ]
+    if "equal" in found:
+        e = found["equal"]
+        gain = e["nmi"] - e["peer_nmi"]
+        aims.append(("equal sizes: NMI - MiniBatchKMeans", gain, gain >= -0.02))
     if "predict" in found:
         speed = found["predict"]["rows_per_second"]
         aims.append(("rows/s of predict, buffer 5,000", speed, speed >= 20_000))
