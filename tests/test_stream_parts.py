@@ -10,6 +10,7 @@ from scipy.sparse.linalg import eigsh
 
 from mercer import RBF, Cosine, HistogramIntersection
 from mercer.cluster.stream import row_draws
+from mercer.cluster.stream_labels import MeanCenters, _found_again, points
 from mercer.data.format import RowFormat
 from mercer.data.queue import Queue
 from mercer.data.rows import BlockRows
@@ -167,6 +168,81 @@ def test_weight_two_is_the_row_twice_in_the_spectrum(seed, is_normalized):
     repeated = graph_of(np.repeat(X, weights, axis=0), 1000, is_normalized=is_normalized)
     several = np.linalg.eigvalsh(repeated.matrix.toarray())[-20:]
     assert np.linalg.eigvalsh(weighted.matrix.toarray())[-20:] == pytest.approx(several, abs=1e-9)
+
+
+def cosines_by_hand(K, is_tied, among, weights, clusters, k):
+    """⟨x, c⟩ / ‖c‖ of rows and the means of clusters; 0 for clusters without a tie.
+
+    K, is_tied: of new rows and the buffer's. among: of the buffer's rows with each other.
+    """
+    cosines = np.zeros((len(K), k))
+    for x in range(len(K)):
+        for c in np.unique(clusters[is_tied[x]]):
+            rows = np.flatnonzero(clusters == c)
+            length = weights[rows] @ among[np.ix_(rows, rows)] @ weights[rows]
+            cosines[x, c] = weights[rows] @ K[x, rows] / np.sqrt(length)
+    return cosines
+
+
+@seeds
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("kernel", [RBF(0.1), Cosine()], ids=str)
+def test_centres_are_means_of_ties_or_of_whole_clusters(seed, is_whole, kernel):
+    X, k = cloud(seed, 140), 8
+    S, new = X[:100], X[100:]
+    rng = np.random.default_rng(seed)
+    clusters, weights = rng.integers(0, k, len(S)), rng.integers(1, 4, len(S)).astype(float)
+    sizes = {"n_neighbors": 12, "is_normalized": True}
+    graph = neighbor_kernel(kernel, DOUBLE, S, weights, **sizes)
+    by = MeanCenters.of(graph, clusters, k, is_whole=is_whole)
+    ties = by.ties(np.float64, nearest=False)(new)
+    is_tied = ties.similarities.toarray() != 0
+    K, among = kernel.matrix(new, S), kernel.matrix(S, S)
+    if not is_whole:
+        scale = np.sqrt(graph.degrees / weights)
+        K, among = np.where(is_tied, K, 0.0), graph.matrix.toarray() * scale * scale[:, None]
+    expected = cosines_by_hand(K, is_tied, among, weights, clusters, k)
+    expected /= np.sqrt(kernel.diagonal(new))[:, None]
+    found = -by.scores_of_ties(ties) / 2
+    assert np.maximum(found, 0) == pytest.approx(np.maximum(expected, 0), abs=1e-9)
+    labels = by.of_ties(ties)[0]
+    some = expected.max(axis=1) > 1e-9
+    assert some.any()
+    assert np.array_equal(labels[some], expected.argmax(axis=1)[some])
+
+
+@seeds
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_row_that_is_left_out_finds_what_it_finds_without_it(seed, is_whole):
+    X, k = cloud(seed, 120), 8
+    clusters = (X @ np.random.default_rng(seed).normal(size=(5, k))).argmax(axis=1)
+    graph = graph_of(X, 15, is_normalized=True)
+    ids = np.arange(0, len(X), 7)
+    found = _found_again(MeanCenters.of(graph, clusters, k, is_whole=is_whole), ids)
+    K = RBF(0.1).matrix(X, X)
+    ties = graph.matrix.toarray() != 0
+    np.fill_diagonal(ties, False)
+    if not is_whole:
+        K = np.where(ties | np.eye(len(X), dtype=bool), K, 0.0)
+    for i, is_found in zip(ids, found, strict=True):
+        left = np.arange(len(X)) != i
+        scores = np.zeros(k)
+        for c in np.unique(clusters[ties[i]]):
+            rows = left & (clusters == c)
+            scores[c] = K[i, rows].sum() / np.sqrt(K[np.ix_(rows, rows)].sum())
+        assert is_found == (scores.argmax() == clusters[i] and scores[clusters[i]] > 0)
+    assert 0 < found.sum() < len(found)
+
+
+@pytest.mark.parametrize("is_normalized", [False, True])
+def test_points_of_a_normalised_kernel_are_directions(is_normalized):
+    graph = graph_of(cloud(0), is_normalized=is_normalized)
+    values, vectors = eigsh(graph.matrix, 8, which="LA")
+    F, weights = points(graph, values, vectors)
+    lengths, is_seen = np.linalg.norm(F, axis=1), (vectors**2).sum(axis=1) > 1e-6
+    assert np.all(lengths < 1 + 1e-12)
+    assert (np.abs(lengths[is_seen] - 1).max() < 1e-12) == is_normalized
+    assert np.array_equal(weights, graph.weights)
 
 
 @seeds

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import make_circles
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -67,14 +69,33 @@ def test_any_split_into_calls_is_the_same_stream(seed, sampling):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_buffer_of_leverage_keeps_rare_clusters(seed):
-    """Ties of a full buffer are made anew before clusters are, or the gain is a third of this."""
-    X, y = many_clusters(10_000, 100, sizes="zipf", separation=1.0, random_state=seed)
+    """Ties of a full buffer are made anew before clusters are, or most of the gain is lost."""
+    X, y = many_clusters(20_000, 100, sizes="zipf", separation=1.0, random_state=seed)
     sizes = {"initial_size": 500, "max_size": 500, "batch_size": 500}
     scores = {}
     for sampling in ("leverage", "uniform"):
         model = make(100, sampling=sampling, random_state=seed, **sizes).partial_fit(X)
         scores[sampling] = normalized_mutual_info_score(y, model.predict(X))
-    assert scores["leverage"] > scores["uniform"] + 0.08
+    assert scores["leverage"] > scores["uniform"] + 0.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_rows_of_each_cluster_are_heard_as_a_whole(seed):
+    """There are ten of a cluster in the buffer, of which few are tied to a new row."""
+    X, y = many_clusters(12_000, 60, separation=0.7, random_state=seed)
+    sizes = {"initial_size": 300, "max_size": 600, "batch_size": 600}
+    model = make(60, random_state=seed, **sizes).partial_fit(X)
+    assert model.stream_.by_whole
+    heard = normalized_mutual_info_score(y, model.predict(X))
+    model.stream_ = replace(model.stream_, by_whole=False)
+    assert heard > normalized_mutual_info_score(y, model.predict(X)) + 0.015
+
+
+def test_clusters_of_any_shape_are_labelled_by_ties():
+    X, y = make_circles(3000, noise=0.03, factor=0.5, random_state=0)
+    model = StreamingKernelKMeans(2, random_state=0).partial_fit(X)
+    assert not model.stream_.by_whole
+    assert normalized_mutual_info_score(y, model.predict(X)) == 1.0
 
 
 def test_rows_one_by_one_are_the_same_stream():

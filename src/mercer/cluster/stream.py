@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from mercer._threads import in_order
 from mercer._types import FloatArray, IdArray
-from mercer.cluster.stream_labels import MeanCenters, coordinates, row_weights
+from mercer.cluster.stream_labels import MeanCenters, points, whole_is_better
 from mercer.data.distinct import row_hashes
 from mercer.data.rows import BlockRows, Rows, cast, part, take
 from mercer.embeddings.eigen import leading_eigenpairs
@@ -91,6 +91,7 @@ class Stream:
     n_iter: int = 0  # sweeps of the first k-means
     is_converged: bool = True  # did it settle?
     is_provisional: bool = False  # made of the first rows of a queue that is still filling
+    by_whole: bool = False  # labels by the whole kernel, not by ties alone
 
     @property
     def n_clusters(self) -> int:
@@ -110,7 +111,7 @@ def begun(
     """Steps 3 to 7: the first rows, their eigenpairs, and k-means on V √λ."""
     k = min(plan.n_clusters, len(graph))
     values, vectors = _eigenpairs(plan, graph, 0)
-    F, weights = coordinates(graph, values, vectors), row_weights(graph)
+    F, weights = points(graph, values, vectors)
     found = kmeans(
         F,
         weights,
@@ -137,6 +138,7 @@ def begun(
         n_seen=n_rows,
         n_iter=found.n_iter,
         is_converged=found.is_converged,
+        by_whole=whole_is_better(graph, clusters, k),
     )
 
 
@@ -181,10 +183,8 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
         if drift > DRIFT:
             state, drift = _refactorized(plan, state, threads=threads), 0.0
     k = min(plan.n_clusters, len(state.graph))
-    F = coordinates(state.graph, state.values, state.vectors)
-    clusters = relabelled(
-        F, row_weights(state.graph), state.clusters, k, max_iter=WARM_SWEEPS, threads=threads
-    )
+    F, weights = points(state.graph, state.values, state.vectors)
+    clusters = relabelled(F, weights, state.clusters, k, max_iter=WARM_SWEEPS, threads=threads)
     clusters = _with_untied(state.graph, state.vectors, clusters)
     totals = np.zeros(k)
     totals[: state.n_clusters] = state.cluster_weights
@@ -192,6 +192,7 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     return replace(
         state,
         clusters=clusters,
+        by_whole=whole_is_better(state.graph, clusters, k),
         cluster_weights=np.where(had_rows, totals, 0.0),  # a number without rows begins anew
         pending=0,
         drift=drift,
@@ -235,8 +236,8 @@ def _looked_at(
     """Leverage, ties and labels of new rows by the state as it is."""
     graph = state.graph
     dtype = np.float64 if _magnitude(rows) > LARGEST_SINGLE else graph.format.dtype.type
-    rows, ties_of = cast(rows, dtype), graph.ties(dtype)
-    centers = MeanCenters.of(graph, state.clusters, state.n_clusters)
+    centers = MeanCenters.of(graph, state.clusters, state.n_clusters, is_whole=state.by_whole)
+    rows, ties_of = cast(rows, dtype), centers.ties(dtype, nearest=False)
     ridge = _ridge(plan, state)
 
     def look(start: int) -> tuple[FloatArray, Ties, IdArray]:

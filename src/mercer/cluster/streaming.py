@@ -38,11 +38,10 @@ from mercer.cluster.stream_labels import (
     MeanCenters,
     NearestCounts,
     ProjectedCenters,
-    coordinates,
     distances_of_rows,
     labels_of_rows,
     nearest_of_rows,
-    row_weights,
+    points,
 )
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
@@ -517,7 +516,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     def _centers(self, state: Stream) -> MeanCenters | ProjectedCenters:
         if self.centers == "mean":
-            return MeanCenters.of(state.graph, state.clusters, state.n_clusters)
+            return MeanCenters.of(
+                state.graph, state.clusters, state.n_clusters, is_whole=state.by_whole
+            )
         arrays = (state.graph, state.values, state.vectors, state.clusters, state.n_clusters)
         return ProjectedCenters.of(*arrays, search=self.search)
 
@@ -610,6 +611,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             some = graph.ties(np.float64)(part(graph.rows, 0, RECALL_ROWS))
             recall = self._centers(state).recall(some)  # type: ignore[union-attr]
             record.note(f"the index proposes the nearest centre for {100 * recall:.1f} % of rows")
+        means = "whole clusters" if state.by_whole else "ties"
+        if self.centers == "projected":
+            means = "projected centres"
         told = ("additions", "evictions", "refactorizations", "drift", "n_batches")
         return Report(
             estimator=f"{type(self).__name__}(n_clusters={self.n_clusters!r})",
@@ -619,7 +623,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             dtype=str(graph.format.dtype),
             kernel=repr(graph.kernel),
             bandwidth=bandwidth,
-            approximation=f"mutual neighbours (n_neighbors={self.n_neighbors})",
+            approximation=f"mutual neighbours (n_neighbors={self.n_neighbors}), labels by {means}",
             rank=len(state.values),
             trace_error=None,
             cluster_weights=tuple(map(float, state.cluster_weights)),
@@ -690,10 +694,11 @@ class Buffer:
 
 def _again(state: Stream, judges: IdArray) -> Again:
     """The clusters of the buffer, made again by some of its rows; of none where that is dear."""
-    F, k = coordinates(state.graph, state.values, state.vectors), state.n_clusters
+    F, weights = points(state.graph, state.values, state.vectors)
+    k = state.n_clusters
     if F.size * k > MOST_AGAIN:
         F = F[:0]
-    return by_centers(F, row_weights(state.graph)[: len(F)], k)
+    return by_centers(F, weights[: len(F)], k)
 
 
 def _demand_buffer(budget: Budget, plan: Plan, n_features: int, n_neighbors: int) -> None:

@@ -87,6 +87,39 @@ def mutual_entries(K, thresholds, p, nearest, indptr):
 
 
 @jit
+def tied_sums(K, indptr, indices, labels, coefficients, members, starts, whole, floor, out_indptr):
+    """Σ_i a_i K_xi for each group in which row x has a tie: over these ties, or the whole group.
+
+    K: (n, s). indptr, indices: the ties. labels, coefficients: (s,). members: (s,) rows by group,
+    from starts (k + 1,) on. Sums below `floor` are raised to it. out_indptr: OUT (n + 1,).
+    Returns indices and data of the sums as CSR, groups in the order of their first tie.
+    """
+    n, k = K.shape[0], len(starts) - 1
+    groups, sums = np.empty(4 * n + k, np.int32), np.empty(4 * n + k)
+    seen, place = np.full(k, -1), np.empty(k, np.intp)
+    out_indptr[0] = at = 0
+    for x in range(n):
+        if at + k > len(sums):
+            groups, sums = grown(groups, 2 * len(sums) + k), grown(sums, 2 * len(sums) + k)
+        for tie in range(indptr[x], indptr[x + 1]):
+            j = indices[tie]
+            c = labels[j]
+            if seen[c] != x:
+                seen[c], place[c] = x, at
+                groups[at], sums[at] = c, 0.0
+                at += 1
+                if whole:
+                    for i in members[starts[c] : starts[c + 1]]:
+                        sums[place[c]] += coefficients[i] * K[x, i]
+            if not whole:
+                sums[place[c]] += coefficients[j] * K[x, j]
+        for q in range(out_indptr[x], at):
+            sums[q] = max(sums[q], floor)
+        out_indptr[x + 1] = at
+    return groups[:at].copy(), sums[:at].copy()
+
+
+@jit
 def largest_of_lanes(values, lanes):  # lanes: OUT (m,)
     """The largest of each m-th value, from the first on, from the second on, ...: vector code."""
     m = len(lanes)

@@ -25,13 +25,36 @@ from mercer.data.format import RowFormat
 from mercer.data.rows import Rows, cast, part, stack, take
 from mercer.kernels.base import Kernel
 
-__all__ = ["NeighborKernel", "Ties", "neighbor_kernel"]
+__all__ = ["Groups", "NeighborKernel", "Ties", "neighbor_kernel"]
 
 _jit = LazyModule("mercer.factors._neighbors_jit")
 
-OFFSET = 0.01  # of the mean degree; twice as much hides thin clusters behind dense ones
+OFFSET = 0.1  # of the mean degree; less lets strays be clusters, five times as much hides thin ones
 LOWEST = float(np.finfo(np.float32).min)  # a threshold that every similarity reaches
 TILE_ROWS = 512  # rows whose similarities to the buffer are held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """A division of the buffer's rows, each with a coefficient in the sum of its group.
+
+    A row that comes is compared with the groups it has ties to: by these ties, or, if
+    `is_whole`, by its similarities to all rows of the group.
+    """
+
+    labels: IdArray  # (s,)
+    coefficients: FloatArray  # (s,)
+    members: IdArray  # (s,) rows by group
+    starts: IdArray  # (k + 1,) where each group's begin there
+    is_whole: bool
+
+    @classmethod
+    def of(
+        cls, labels: IdArray, coefficients: FloatArray, n_groups: int, *, is_whole: bool
+    ) -> Groups:
+        starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=n_groups))])
+        members = np.argsort(labels, kind="stable")
+        return cls(labels, coefficients, members, starts, is_whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,7 @@ class Ties:
     own: FloatArray  # (n,) k(x, x)
     weights: FloatArray  # (n,) how many rows each stands for
     degrees: FloatArray  # (n,) Σ of weighted similarities and an offset; 1 if not normalised
+    sums: sp.csr_array | None = None  # (n, k) of similarities to each group that has a tie
 
     def __len__(self) -> int:
         return len(self.own)
@@ -56,10 +80,11 @@ class Ties:
         if len(tiles) == 1:
             return tiles[0]
         return Ties(
-            sp.csr_array(sp.vstack([tile.similarities for tile in tiles], format="csr")),
+            _stacked([tile.similarities for tile in tiles]),
             np.concatenate([tile.own for tile in tiles]),
             np.concatenate([tile.weights for tile in tiles]),
             np.concatenate([tile.degrees for tile in tiles]),
+            None if tiles[0].sums is None else _stacked([tile.sums for tile in tiles]),
         )
 
 
@@ -96,10 +121,13 @@ class NeighborKernel:
     def trace_error(self) -> float | None:
         return None  # ties were left out on purpose: the trace is kept and tells nothing
 
-    def ties(self, dtype: Any, *, nearest: bool = False) -> Callable[..., Ties]:
+    def ties(
+        self, dtype: Any, *, nearest: bool = False, groups: Groups | None = None
+    ) -> Callable[..., Ties]:
         """A function of rows in `format` (and weights) that gives their ties, taken in `dtype`.
 
-        `nearest`: a row that is nobody's mutual neighbour keeps its most similar one.
+        `nearest`: a row that is nobody's mutual neighbour keeps its most similar one. `groups`:
+        similarities to each of them are summed.
         """
         similar = self.kernel.against(cast(self.rows, dtype))
         thresholds = self.thresholds.astype(dtype)
@@ -112,7 +140,8 @@ class NeighborKernel:
             degrees = np.ones(len(own))
             if self.is_normalized:
                 degrees = entries @ self.weights + weights * own + self.offset
-            return Ties(entries, own, weights, np.where(degrees > 0, degrees, 1.0))
+            sums = None if groups is None else _sums(K, entries, groups, floor)
+            return Ties(entries, own, weights, np.where(degrees > 0, degrees, 1.0), sums)
 
         def of_rows(X: Rows, weights: FloatArray | None = None) -> Ties:
             w = np.full(X.shape[0], self.weights.mean()) if weights is None else weights
@@ -247,6 +276,18 @@ def remade(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
         is_normalized=graph.is_normalized,
         threads=threads,
     )
+
+
+def _sums(K: FloatArray, ties: sp.csr_array, groups: Groups, floor: float) -> sp.csr_array:
+    """Σ_i a_i K_xi over each group with a tie; not below the floor: no tie counts against it."""
+    indptr = np.empty(len(K) + 1, np.int32)
+    arrays = (groups.labels, groups.coefficients, groups.members, groups.starts, groups.is_whole)
+    indices, data = _jit.tied_sums(K, ties.indptr, ties.indices, *arrays, float(floor), indptr)
+    return sp.csr_array((data, indices, indptr), shape=(len(K), len(groups.starts) - 1))
+
+
+def _stacked(tiles: list[Any]) -> sp.csr_array:
+    return sp.csr_array(sp.vstack(tiles, format="csr"))
 
 
 def _mutual(
