@@ -72,12 +72,15 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     1. The first `initial_size` rows are the buffer. Rows that are among each other's most similar
        ones are tied by the kernel, all others are not: a sparse kernel matrix (eq. 4).
-    2. Its leading eigenvectors V √λ are clustered by k-means (eq. 9).
+    2. Its leading eigenvectors V √λ are clustered by k-means (eq. 9); of a normalised kernel the
+       rows of these at length 1.
     3. Of every batch that follows, rows join the buffer with a probability that grows with their
        leverage: how much of the leading eigenspace they would hold (eq. 3). Eigenpairs are brought
        up to date in blocks, rows of least leverage leave a full buffer, and now and then k-means
        goes on from the labels there are.
-    4. Any row gets the cluster whose mean, over the buffer, it is nearest to.
+    4. Any row gets the cluster whose mean, over the buffer, it is nearest to, among those it is
+       tied to. Over all rows of the cluster or its ties alone: by which the buffer's rows, left
+       out in turn, find their own clusters.
 
     Memory O(max_size·(n_features + n_neighbors + n_clusters)), whatever the length of the stream;
     time per row O(max_size·n_features). Rows wait until there are `batch_size` of them, so the
