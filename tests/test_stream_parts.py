@@ -10,7 +10,7 @@ from scipy.sparse.linalg import eigsh
 
 from mercer import RBF, Cosine, HistogramIntersection
 from mercer.cluster.stream import row_draws
-from mercer.cluster.stream_labels import MeanCenters, _found_again, points
+from mercer.cluster.stream_labels import MeanCenters, points
 from mercer.data.format import RowFormat
 from mercer.data.queue import Queue
 from mercer.data.rows import BlockRows
@@ -23,7 +23,7 @@ from mercer.embeddings.incremental import (
 )
 from mercer.embeddings.leverage import ridge_leverage, secular_leverage, squared_remainders
 from mercer.factors.neighbors import _mutual, neighbor_kernel, remade
-from mercer.partitions.warm import label_means, relabelled
+from mercer.partitions.warm import exchanged, label_means, relabelled
 
 seeds = pytest.mark.parametrize("seed", range(3))
 DOUBLE = RowFormat(np.dtype(np.float64))
@@ -211,29 +211,6 @@ def test_centres_are_means_of_ties_or_of_whole_clusters(seed, is_whole, kernel):
     assert np.array_equal(labels[some], expected.argmax(axis=1)[some])
 
 
-@seeds
-@pytest.mark.parametrize("is_whole", [False, True])
-def test_a_row_that_is_left_out_finds_what_it_finds_without_it(seed, is_whole):
-    X, k = cloud(seed, 120), 8
-    clusters = (X @ np.random.default_rng(seed).normal(size=(5, k))).argmax(axis=1)
-    graph = graph_of(X, 15, is_normalized=True)
-    ids = np.arange(0, len(X), 7)
-    found = _found_again(MeanCenters.of(graph, clusters, k, is_whole=is_whole), ids)
-    K = RBF(0.1).matrix(X, X)
-    ties = graph.matrix.toarray() != 0
-    np.fill_diagonal(ties, False)
-    if not is_whole:
-        K = np.where(ties | np.eye(len(X), dtype=bool), K, 0.0)
-    for i, is_found in zip(ids, found, strict=True):
-        left = np.arange(len(X)) != i
-        scores = np.zeros(k)
-        for c in np.unique(clusters[ties[i]]):
-            rows = left & (clusters == c)
-            scores[c] = K[i, rows].sum() / np.sqrt(K[np.ix_(rows, rows)].sum())
-        assert is_found == (scores.argmax() == clusters[i] and scores[clusters[i]] > 0)
-    assert 0 < found.sum() < len(found)
-
-
 @pytest.mark.parametrize("is_normalized", [False, True])
 def test_points_of_a_normalised_kernel_are_directions(is_normalized):
     graph = graph_of(cloud(0), is_normalized=is_normalized)
@@ -352,6 +329,37 @@ def test_reclustering_does_not_see_rotations():
         assert np.array_equal(found, labels)
     assert label_means(F, weights, labels, 4)[3] == pytest.approx(F[:25].mean(axis=0))
     assert len(set(relabelled(F, weights, np.zeros(100, np.intp), 4, max_iter=10))) == 4
+
+
+def inertia(F, weights, labels, k):
+    return float(weights @ ((F - label_means(F, weights, labels, k)[labels]) ** 2).sum(axis=1))
+
+
+@seeds
+@pytest.mark.parametrize("threads", [1, 2])
+def test_centres_leave_a_cluster_that_has_two_for_two_that_share_one(seed, threads):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(20), 30)
+    F = 10 * rng.normal(size=(20, 6))[truth] + rng.normal(size=(600, 6))
+    weights, labels = rng.uniform(1, 2, 600), truth.copy()
+    labels[truth == 3] = 4  # they share a centre,
+    labels[(truth == 7) & (rng.random(600) < 0.5)] = 3  # and this one has two
+    stuck = relabelled(F, weights, labels, 20, max_iter=50)
+    assert inertia(F, weights, stuck, 20) > 1.3 * inertia(F, weights, truth, 20)
+    freed = exchanged(F, weights, stuck, 20, rounds=3, max_iter=5, threads=threads)
+    assert inertia(F, weights, freed, 20) <= inertia(F, weights, truth, 20)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("k", [1, 3, 12, 60])
+def test_exchanging_centres_never_costs_more(seed, k):
+    rng = np.random.default_rng(seed)
+    F, weights = rng.normal(size=(200, 3)), rng.uniform(1, 2, 200)
+    labels = rng.integers(0, k, 200)
+    found = exchanged(F, weights, labels, k, rounds=4, max_iter=2)
+    assert inertia(F, weights, found, k) <= inertia(F, weights, labels, k)
+    assert found.min() >= 0
+    assert found.max() < k
 
 
 def test_draws_belong_to_rows():

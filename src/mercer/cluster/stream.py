@@ -34,7 +34,7 @@ from mercer.embeddings.leverage import ridge_leverage, secular_leverage, squared
 from mercer.factors.neighbors import NeighborKernel, Ties, remade
 from mercer.partitions.kmeans import kmeans, nearest_center, scores_of_centers
 from mercer.partitions.numbering import numbering
-from mercer.partitions.warm import relabelled
+from mercer.partitions.warm import exchanged, label_means, relabelled
 
 __all__ = ["Plan", "Stream", "absorbed", "begun", "reclustered", "row_draws"]
 
@@ -46,6 +46,8 @@ LEAST_ADDITIONS = 64  # that a batch may bring, however few the clusters
 ADDITIONS = 0.125  # of the number of clusters, beyond that: what bounds the cost of a batch,
 GROWING = 0.5  # and this while the buffer has room
 WARM_SWEEPS = 10
+EXCHANGES = 3  # rounds in which centres move to other clusters, at every clustering
+EXCHANGE_SWEEPS = 2  # after each
 HELD = 0.5  # of an eigenvector, by one row
 POLISH = 8  # degree of the filter before a clustering: cheap beside new eigenpairs
 LARGEST_SINGLE = 1e9  # squares of larger float32 values lose digits or overflow
@@ -123,9 +125,17 @@ def begun(
         threads=threads,
     )
     A, b = scores_of_centers(found.centers)
-    clusters = nearest_center(F @ A + b)[0]
+    clusters = exchanged(
+        F,
+        weights,
+        nearest_center(F @ A + b)[0],
+        k,
+        rounds=EXCHANGES,
+        max_iter=EXCHANGE_SWEEPS,
+        threads=threads,
+    )
     totals = np.bincount(clusters, weights=graph.weights, minlength=k).astype(np.float64)
-    order = numbering(totals, found.centers)
+    order = numbering(totals, label_means(F, weights, clusters, k))
     clusters = _with_untied(graph, vectors, np.argsort(order)[clusters])
     born = np.zeros(len(graph), np.int64)
     return Stream(
@@ -138,7 +148,7 @@ def begun(
         n_seen=n_rows,
         n_iter=found.n_iter,
         is_converged=found.is_converged,
-        by_whole=whole_is_better(graph, clusters, k),
+        by_whole=whole_is_better(graph, k),
     )
 
 
@@ -185,6 +195,9 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     k = min(plan.n_clusters, len(state.graph))
     F, weights = points(state.graph, state.values, state.vectors)
     clusters = relabelled(F, weights, state.clusters, k, max_iter=WARM_SWEEPS, threads=threads)
+    clusters = exchanged(
+        F, weights, clusters, k, rounds=EXCHANGES, max_iter=EXCHANGE_SWEEPS, threads=threads
+    )
     clusters = _with_untied(state.graph, state.vectors, clusters)
     totals = np.zeros(k)
     totals[: state.n_clusters] = state.cluster_weights
@@ -192,7 +205,7 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     return replace(
         state,
         clusters=clusters,
-        by_whole=whole_is_better(state.graph, clusters, k),
+        by_whole=whole_is_better(state.graph, k),
         cluster_weights=np.where(had_rows, totals, 0.0),  # a number without rows begins anew
         pending=0,
         drift=drift,

@@ -5,7 +5,6 @@ compared with the clusters it has ties to: by its distance, or, where the kernel
 lengths only tell how many ties there are, by its angle. Similarities that are no ties count for
 nothing (the sparse kernel) or, once there is a tie, like others (the whole kernel). The first
 follows clusters of any shape; the second hears all ten rows of a cluster that has only ten.
-`whole_is_better` asks the buffer's own rows which of them finds their clusters again.
 ``"projected"``: centres and rows are projected on the eigenvectors first (eq. 8); dearer, and
 measured to be no better.
 """
@@ -18,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mercer._extras import require
 from mercer._lazy import LazyModule
@@ -47,8 +45,6 @@ _jit = LazyModule("mercer.cluster._stream_jit")
 
 PROPOSALS = 16  # centres that an index proposes for each row
 HIDDEN = 1e-6  # of the length of others, or its square: shorter rows have no direction
-JUDGES = 2000  # buffer rows that are asked how labels are best found
-FAVOR = 1.5  # measured: 1.2 where the whole kernel labels new rows better, 1.9 where ties do
 TINY = np.finfo(float).tiny
 PIECE = 512  # buffer rows whose similarities to their own clusters are held at once
 LINKS = 32  # of a centre in the index's graph
@@ -56,7 +52,9 @@ LINKS = 32  # of a centre in the index's graph
 
 def coordinates(graph: NeighborKernel, values: FloatArray, vectors: FloatArray) -> FloatArray:
     """V √λ (eq. 9) of one row each, so without its mass."""
-    return vectors * np.sqrt(values) / np.sqrt(graph.masses)[:, None]
+    F = vectors * np.sqrt(values)
+    F /= np.sqrt(graph.masses)[:, None]
+    return F
 
 
 def points(
@@ -69,8 +67,9 @@ def points(
     F = coordinates(graph, values, vectors)
     if not graph.is_normalized:
         return F, row_weights(graph)
-    lengths = np.linalg.norm(F, axis=1, keepdims=True)
-    return F / np.maximum(lengths, max(float(HIDDEN * lengths.max()), TINY)), graph.weights
+    lengths = np.sqrt(np.einsum("ij,ij->i", F, F))
+    F /= np.maximum(lengths, max(float(HIDDEN * lengths.max()), TINY))[:, None]
+    return F, graph.weights
 
 
 def row_weights(graph: NeighborKernel) -> FloatArray:
@@ -160,48 +159,12 @@ def _whole_lengths(graph: NeighborKernel, groups: Groups) -> FloatArray:
     return lengths
 
 
-def whole_is_better(graph: NeighborKernel, clusters: IdArray, n_clusters: int) -> bool:
-    """Do the buffer's own rows, each left out in turn, find their clusters by the whole kernel?
+def whole_is_better(graph: NeighborKernel, n_clusters: int) -> bool:
+    """Has a cluster fewer rows in the buffer than a row has neighbours?
 
-    At most `JUDGES` of them are asked. Their clusters were made of the ties, which therefore do
-    better here than for rows to come: the whole kernel may err `FAVOR` times as often.
+    Then ties lead out of every cluster, and those inside it are too few to go by.
     """
-    if not graph.is_normalized:  # the paper's own centres
-        return False
-    arrays = (graph, clusters, n_clusters)
-    judges = np.unique(np.linspace(0, len(graph) - 1, JUDGES).astype(np.intp))
-    by_ties, by_whole = (
-        np.count_nonzero(~_found_again(MeanCenters.of(*arrays, is_whole=is_whole), judges))
-        for is_whole in (False, True)
-    )
-    return bool(by_whole < FAVOR * by_ties)
-
-
-def _found_again(by: MeanCenters, ids: IdArray) -> NDArray[np.bool_]:
-    """Is the nearest centre that of the row's own cluster, when the row itself is taken from it?
-
-    cos = Σ_j a_j k_ij becomes (cos - a_i k_ii) / √(1 - 2 a_i cos + a_i² k_ii).
-    """
-    groups, rows = by.groups, take(by.graph.rows, ids)
-    ties = by.ties(np.float64, nearest=False)(rows)
-    n, own = np.arange(len(ids)), groups.labels[ids]
-    csr = ties.similarities
-    is_self = csr.indices == np.repeat(ids, np.diff(csr.indptr))
-    k_ii, a_i = np.zeros(len(ids)), groups.coefficients[ids]
-    k_ii[np.repeat(n, np.diff(csr.indptr))[is_self]] = csr.data[is_self]
-    cosines = by._sums(ties).toarray()
-    rest = 1.0 - 2.0 * a_i * cosines[n, own] + a_i**2 * k_ii
-    left = cosines[n, own] - a_i * k_ii
-    is_alone = _ties_with(csr, groups.labels, own) <= (k_ii != 0)
-    cosines[n, own] = np.where(is_alone | (rest <= 0), 0.0, left / np.sqrt(np.abs(rest) + TINY))
-    return (cosines.argmax(axis=1) == own) & (cosines[n, own] > 0)
-
-
-def _ties_with(csr: sp.csr_array, labels: IdArray, wanted: IdArray) -> IdArray:
-    """How many ties each row has with the cluster that it wants."""
-    of_row = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
-    is_wanted = labels[csr.indices] == wanted[of_row]
-    return np.bincount(of_row[is_wanted], minlength=csr.shape[0])
+    return graph.is_normalized and len(graph) < graph.n_neighbors * n_clusters
 
 
 @dataclass(frozen=True, slots=True)

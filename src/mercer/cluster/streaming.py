@@ -79,8 +79,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
        up to date in blocks, rows of least leverage leave a full buffer, and now and then k-means
        goes on from the labels there are.
     4. Any row gets the cluster whose mean, over the buffer, it is nearest to, among those it is
-       tied to. Over all rows of the cluster or its ties alone: by which the buffer's rows, left
-       out in turn, find their own clusters.
+       tied to: by its ties alone, or, if clusters have fewer rows in the buffer than rows have
+       neighbours, by all rows of the cluster.
 
     Memory O(max_size·(n_features + n_neighbors + n_clusters)), whatever the length of the stream;
     time per row O(max_size·n_features). Rows wait until there are `batch_size` of them, so the
@@ -290,8 +290,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre, in the space of the sparse kernel: (n, k).
 
-        With ``centers="mean"`` and ``normalize=True`` of rows and centres at length 1. Without
-        `normalize`, a row's label is the nearest among the clusters that it has ties to.
+        With ``centers="mean"`` and ``normalize=True`` of rows and centres at length 1, a cluster
+        without a tie to the row being at a right angle. Without `normalize`, a row's label is the
+        nearest among the clusters that it has ties to.
         """
         source = as_source(X)
         tiles, n_rows = self._work(source, self._embedder, stage="transform")
