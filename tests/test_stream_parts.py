@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -209,6 +211,17 @@ def test_centres_are_means_of_ties_or_of_whole_clusters(seed, is_whole, kernel):
     some = expected.max(axis=1) > 1e-9
     assert some.any()
     assert np.array_equal(labels[some], expected.argmax(axis=1)[some])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_sparse_kernel_is_made_without_the_dense_one(threads):
+    X = cloud(0, 5000)
+    graph_of(X[:600])  # whatever is compiled or imported
+    tracemalloc.start()
+    graph_of(X, 20, threads=threads)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * len(X) ** 2 * 0.4 * threads
 
 
 @pytest.mark.parametrize("is_normalized", [False, True])

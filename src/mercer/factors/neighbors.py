@@ -239,10 +239,11 @@ def neighbor_kernel(
     if p >= s:
         thresholds = np.full(s, LOWEST)
     else:
-        largest = in_order(
-            lambda i: np.partition(tile(i), s - p, axis=1)[:, s - p], starts, threads
-        )
-        thresholds = np.concatenate(list(largest))
+
+        def least(start: int) -> FloatArray:  # a copy: a view would keep the tile, so all of K
+            return np.partition(tile(start), s - p, axis=1)[:, s - p].copy()
+
+        thresholds = np.concatenate(list(in_order(least, starts, threads)))
     floor = np.finfo(float).tiny if is_normalized else LOWEST
 
     def mutual(start: int) -> sp.csr_array:
