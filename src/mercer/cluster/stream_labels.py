@@ -169,12 +169,13 @@ def whole_is_better(graph: NeighborKernel, n_clusters: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProjectedCenters:
-    """Centres in the leading eigenspace of the buffer's kernel."""
+    """Centres in the leading eigenspace of the buffer's kernel, of what k-means clustered there."""
 
     graph: NeighborKernel
     projection: FloatArray  # (s, r) V λ^-½
     centers: FloatArray  # (k, r)
     clusters: IdArray  # (s,) the cluster of each buffer row
+    shortest: float  # length of a row that the eigenvectors see
     index: Any = None  # proposes centres, if not all are looked at
 
     @classmethod
@@ -188,10 +189,12 @@ class ProjectedCenters:
         *,
         search: str,
     ) -> ProjectedCenters:
-        F = coordinates(graph, values, vectors)
-        centers = label_means(F, row_weights(graph), clusters, n_clusters)
+        F, weights = points(graph, values, vectors)
+        centers = label_means(F, weights, clusters, n_clusters)
         index = center_index(centers) if search == "approximate" else None
-        return cls(graph, vectors / np.sqrt(values), centers, clusters, index)
+        F = coordinates(graph, values, vectors)
+        shortest = np.sqrt(HIDDEN * np.median(np.einsum("ij,ij->i", F, F)))
+        return cls(graph, vectors / np.sqrt(values), centers, clusters, float(shortest), index)
 
     def ties(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
         """Rows → their ties."""
@@ -222,17 +225,22 @@ class ProjectedCenters:
         return float((self._proposed(E)[0] == exact).mean())
 
     def _rows(self, ties: Ties) -> FloatArray:
+        """V^T φ λ^-½ of one row each; 0 where it is hidden, else of length 1 if normalised."""
         phi = self.graph.normalized(ties)
-        return np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
+        E = np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
+        lengths = np.sqrt(np.einsum("ij,ij->i", E, E))
+        E[lengths <= self.shortest] = 0.0
+        if self.graph.is_normalized:
+            E /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        return E
 
     def _with_hidden(
         self, ties: Ties, E: FloatArray, labels: IdArray, scores: FloatArray
     ) -> tuple[IdArray, FloatArray]:
         """Rows that the eigenvectors do not see go with the buffer row they are most alike."""
         lengths = np.einsum("kr,kr->k", self.centers, self.centers)
-        hidden = np.flatnonzero(np.einsum("ij,ij->i", E, E) < HIDDEN * np.median(lengths))
         csr = ties.similarities
-        for i in hidden:
+        for i in np.flatnonzero(~E.any(axis=1)):
             near = slice(csr.indptr[i], csr.indptr[i + 1])
             if near.stop > near.start:
                 labels[i] = self.clusters[csr.indices[near][csr.data[near].argmax()]]
