@@ -32,12 +32,10 @@ __all__ = [
     "MeanCenters",
     "NearestCounts",
     "ProjectedCenters",
-    "coordinates",
     "distances_of_rows",
     "labels_of_rows",
     "nearest_of_rows",
     "points",
-    "row_weights",
     "whole_is_better",
 ]
 
@@ -65,16 +63,10 @@ def points(
     There a row's length tells how few ties it has, and rows with few draw centres to themselves.
     """
     F = coordinates(graph, values, vectors)
-    if not graph.is_normalized:
-        return F, row_weights(graph)
-    lengths = np.sqrt(np.einsum("ij,ij->i", F, F))
-    F /= np.maximum(lengths, max(float(HIDDEN * lengths.max()), TINY))[:, None]
+    if graph.is_normalized:
+        lengths = np.sqrt(np.einsum("ij,ij->i", F, F))
+        F /= np.maximum(lengths, max(float(HIDDEN * lengths.max()), TINY))[:, None]
     return F, graph.weights
-
-
-def row_weights(graph: NeighborKernel) -> FloatArray:
-    """What a buffer row counts for in the mean of its cluster."""
-    return graph.weights * graph.degrees
 
 
 @dataclass(frozen=True, slots=True)
