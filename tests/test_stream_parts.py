@@ -197,7 +197,7 @@ def test_centres_are_means_of_ties_or_of_whole_clusters(seed, is_whole, kernel):
     sizes = {"n_neighbors": 12, "is_normalized": True}
     graph = neighbor_kernel(kernel, DOUBLE, S, weights, **sizes)
     by = MeanCenters.of(graph, clusters, k, is_whole=is_whole)
-    ties = by.ties(np.float64, nearest=False)(new)
+    ties = by.view(np.float64, nearest=False)(new)
     is_tied = ties.similarities.toarray() != 0
     K, among = kernel.matrix(new, S), kernel.matrix(S, S)
     if not is_whole:
@@ -205,9 +205,9 @@ def test_centres_are_means_of_ties_or_of_whole_clusters(seed, is_whole, kernel):
         K, among = np.where(is_tied, K, 0.0), graph.matrix.toarray() * scale * scale[:, None]
     expected = cosines_by_hand(K, is_tied, among, weights, clusters, k)
     expected /= np.sqrt(kernel.diagonal(new))[:, None]
-    found = -by.scores_of_ties(ties) / 2
+    found = -by.scores(ties) / 2
     assert np.maximum(found, 0) == pytest.approx(np.maximum(expected, 0), abs=1e-9)
-    labels = by.of_ties(ties)[0]
+    labels = by.nearest(ties)[0]
     some = expected.max(axis=1) > 1e-9
     assert some.any()
     assert np.array_equal(labels[some], expected.argmax(axis=1)[some])

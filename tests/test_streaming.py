@@ -47,6 +47,8 @@ def assert_same_stream(one, two, X):
     a, b = one.stream_, two.stream_
     for name in ("values", "vectors", "clusters", "born", "cluster_weights"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    for name in ("centers", "counts"):
+        assert np.array_equal(getattr(a.means, name, None), getattr(b.means, name, None)), name
     assert np.array_equal(one.buffer_, two.buffer_)
     assert one.report_.stream == two.report_.stream
     assert (one.n_seen_, one.n_queued_) == (two.n_seen_, two.n_queued_)
@@ -86,6 +88,7 @@ def test_few_rows_of_each_cluster_are_heard_as_a_whole(seed):
     sizes = {"initial_size": 300, "max_size": 600, "batch_size": 600}
     model = make(60, random_state=seed, **sizes).partial_fit(X)
     assert model.stream_.by_whole
+    model.stream_ = replace(model.stream_, means=None)  # those of all rows are better than both
     heard = normalized_mutual_info_score(y, model.predict(X))
     model.stream_ = replace(model.stream_, by_whole=False)
     assert heard > normalized_mutual_info_score(y, model.predict(X)) + 0.015

@@ -9,14 +9,17 @@ been.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer._threads import in_order
 from mercer._types import FloatArray, IdArray
-from mercer.cluster.stream_labels import MeanCenters, points, whole_is_better
+from mercer.cluster.stream_labels import Centers, MeanCenters, points, whole_is_better
+from mercer.cluster.stream_means import StreamMeans, stream_means
 from mercer.data.distinct import row_hashes
 from mercer.data.rows import BlockRows, Rows, cast, part, take
 from mercer.embeddings.eigen import leading_eigenpairs
@@ -93,11 +96,25 @@ class Stream:
     n_iter: int = 0  # sweeps of the first k-means
     is_converged: bool = True  # did it settle?
     is_provisional: bool = False  # made of the first rows of a queue that is still filling
-    by_whole: bool = False  # labels by the whole kernel, not by ties alone
+    by_whole: bool = False  # labels by the whole kernel, not by ties alone:
+    means: StreamMeans | None = None  # of all rows that came, or else of the buffer's
 
     @property
     def n_clusters(self) -> int:
         return len(self.cluster_weights)
+
+    def centers(self) -> Centers:
+        """The means that rows are compared with."""
+        return self.buffer_means() if self.means is None else self.means
+
+    def buffer_means(self) -> MeanCenters:
+        return MeanCenters.of(self.graph, self.clusters, self.n_clusters, is_whole=self.by_whole)
+
+    def renumbered(self, order: IdArray, weights: FloatArray) -> Stream:
+        """The same clusters in another order, and what they weigh."""
+        means = None if self.means is None else self.means.renumbered(order)
+        clusters = np.argsort(order)[self.clusters]
+        return replace(self, clusters=clusters, cluster_weights=weights[order], means=means)
 
 
 def begun(
@@ -138,6 +155,8 @@ def begun(
     order = numbering(totals, label_means(F, weights, clusters, k))
     clusters = _with_untied(graph, vectors, np.argsort(order)[clusters])
     born = np.zeros(len(graph), np.int64)
+    by_whole = whole_is_better(graph, k)
+    rng = np.random.default_rng([plan.key, 5, 0])
     return Stream(
         graph,
         values,
@@ -148,7 +167,8 @@ def begun(
         n_seen=n_rows,
         n_iter=found.n_iter,
         is_converged=found.is_converged,
-        by_whole=whole_is_better(graph, k),
+        by_whole=by_whole,
+        means=stream_means(graph, clusters, k, rng) if by_whole else None,
     )
 
 
@@ -156,14 +176,16 @@ def absorbed(
     plan: Plan, state: Stream, rows: Rows, weights: FloatArray, *, threads: int = 1
 ) -> Stream:
     """Steps 9 to 14 for a batch of rows in the graph's format."""
-    first_row, n_rows = state.n_seen, rows.shape[0]
+    first_row, n_rows, decay = state.n_seen, rows.shape[0], 1.0 - plan.forgetting
+    if state.means is not None:
+        means = state.means.after(rows, weights, decay=decay, threads=threads)
+        state = replace(state, means=means)
     new, ids, weights, state = _unseen(state, rows, weights)
     state = replace(state, n_seen=first_row + n_rows, n_batches=state.n_batches + 1)
     if not len(ids):
         return state
     leverage, ties, labels = _looked_at(plan, state, new, weights, threads=threads)
     counts = np.bincount(labels, weights=weights, minlength=state.n_clusters)
-    decay = 1.0 - plan.forgetting
     state = replace(state, cluster_weights=decay * state.cluster_weights + counts)
     chances = _chances(plan, state, leverage, first_row + ids)
     chosen = np.flatnonzero(row_draws(plan.key, first_row, n_rows)[ids] < chances)
@@ -206,10 +228,21 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
         state,
         clusters=clusters,
         by_whole=whole_is_better(state.graph, k),
+        means=_means(plan, state, clusters, k),
         cluster_weights=np.where(had_rows, totals, 0.0),  # a number without rows begins anew
         pending=0,
         drift=drift,
     )
+
+
+def _means(plan: Plan, state: Stream, clusters: IdArray, n_clusters: int) -> StreamMeans | None:
+    """The means of all rows that came, for the clusters that the buffer has now."""
+    if not whole_is_better(state.graph, n_clusters):
+        return None
+    rng = np.random.default_rng([plan.key, 5, state.n_batches])
+    if state.means is None:
+        return stream_means(state.graph, clusters, n_clusters, rng)
+    return state.means.reclustered(state.graph, state.clusters, clusters, n_clusters, rng)
 
 
 def row_draws(key: int, first_row: int, n_rows: int) -> FloatArray:
@@ -249,14 +282,14 @@ def _looked_at(
     """Leverage, ties and labels of new rows by the state as it is."""
     graph = state.graph
     dtype = np.float64 if _magnitude(rows) > LARGEST_SINGLE else graph.format.dtype.type
-    centers = MeanCenters.of(graph, state.clusters, state.n_clusters, is_whole=state.by_whole)
-    rows, ties_of = cast(rows, dtype), centers.ties(dtype, nearest=False)
+    rows, (ties_of, labelled) = cast(rows, dtype), _labels_by(state, dtype)
     ridge = _ridge(plan, state)
 
     def look(start: int) -> tuple[FloatArray, Ties, IdArray]:
         stop = start + WORK_ROWS
-        ties = ties_of(part(rows, start, stop), weights[start:stop])
-        labels = centers.of_ties(ties)[0]
+        piece = part(rows, start, stop)
+        ties = ties_of(piece, weights[start:stop])
+        labels = labelled(piece, ties)
         if plan.sampling == "uniform":
             return np.zeros(len(ties)), ties, labels
         phi, kappa = graph.normalized(ties), graph.own_entries(ties)
@@ -270,6 +303,17 @@ def _looked_at(
     labels = np.concatenate([labels for _, _, labels in parts])
     labels[labels < 0] = _largest_cluster(state)  # tied to nothing
     return np.concatenate([p[0] for p in parts]), Ties.stacked([p[1] for p in parts]), labels
+
+
+def _labels_by(
+    state: Stream, dtype: Any
+) -> tuple[Callable[..., Ties], Callable[[Rows, Ties], IdArray]]:
+    """Rows and weights → ties; rows and these → labels."""
+    if state.means is not None:
+        by, view = state.means, state.means.view(dtype)
+        return state.graph.ties(dtype), lambda rows, ties: by.nearest(view(rows))[0]
+    centers = state.buffer_means()
+    return centers.view(dtype, nearest=False), lambda rows, ties: centers.nearest(ties)[0]
 
 
 def _with_untied(graph: NeighborKernel, vectors: FloatArray, clusters: IdArray) -> IdArray:

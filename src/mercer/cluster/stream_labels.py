@@ -1,10 +1,12 @@
-"""Labels from a buffer: which of its clusters a row is nearest to (paper 000, step 12).
+"""Labels from a stream: which of its clusters a row is nearest to (paper 000, step 12).
 
 ``"mean"``: a centre is the mean of its cluster's buffer rows in feature space, and a row is
 compared with the clusters it has ties to: by its distance, or, where the kernel is normalised and
 lengths only tell how many ties there are, by its angle. Similarities that are no ties count for
 nothing (the sparse kernel) or, once there is a tie, like others (the whole kernel). The first
 follows clusters of any shape; the second hears all ten rows of a cluster that has only ten.
+Where the buffer has few rows of each cluster, the means are of all rows that came (`StreamMeans`),
+if it has rows that see the rest.
 ``"projected"``: centres and rows are projected on the eigenvectors first (eq. 8); dearer, and
 measured to be no better.
 """
@@ -22,6 +24,8 @@ from mercer._extras import require
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import row_products
+from mercer.cluster.stream_means import StreamMeans
+from mercer.data.format import RowFormat
 from mercer.data.rows import Rows, take
 from mercer.data.sweep import TileFunction
 from mercer.factors.neighbors import Groups, NeighborKernel, Ties
@@ -29,6 +33,7 @@ from mercer.partitions.kmeans import nearest_center, scores_of_centers
 from mercer.partitions.warm import label_means
 
 __all__ = [
+    "Centers",
     "MeanCenters",
     "NearestCounts",
     "ProjectedCenters",
@@ -95,11 +100,15 @@ class MeanCenters:
         lengths[totals == 0] = np.inf
         return cls(graph, groups, lengths)
 
-    def ties(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
+    @property
+    def format(self) -> RowFormat:
+        return self.graph.format
+
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
         """Rows → their ties, with what is needed to compare them with these centres."""
         return self.graph.ties(dtype, nearest=nearest, groups=self.groups)
 
-    def of_ties(self, ties: Ties) -> tuple[IdArray, FloatArray]:
+    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
         """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these ties."""
         csr = self._sums(ties)
         labels, scores = np.empty(len(ties), np.intp), np.empty(len(ties))
@@ -107,7 +116,7 @@ class MeanCenters:
         _jit.nearest_mean(*arrays, labels, scores)
         return labels, scores
 
-    def scores_of_ties(self, ties: Ties) -> FloatArray:
+    def scores(self, ties: Ties) -> FloatArray:
         """‖c‖² - 2⟨x, c⟩ for every cluster."""
         return self.lengths - 2.0 * self._sums(ties).toarray() * self._scale(ties)[:, None]
 
@@ -115,7 +124,7 @@ class MeanCenters:
         assert ties.sums is not None, "ties that were made without groups"
         return ties.sums
 
-    def lengths_of_ties(self, ties: Ties) -> FloatArray:
+    def lengths_of(self, ties: Ties) -> FloatArray:
         """‖x‖², beside which scores are distances."""
         return np.full(len(ties), 2.0) if self.graph.is_normalized else ties.own
 
@@ -188,11 +197,15 @@ class ProjectedCenters:
         shortest = np.sqrt(HIDDEN * np.median(np.einsum("ij,ij->i", F, F)))
         return cls(graph, vectors / np.sqrt(values), centers, clusters, float(shortest), index)
 
-    def ties(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
+    @property
+    def format(self) -> RowFormat:
+        return self.graph.format
+
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
         """Rows → their ties."""
         return self.graph.ties(dtype, nearest=nearest)
 
-    def of_ties(self, ties: Ties) -> tuple[IdArray, FloatArray]:
+    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
         E = self._rows(ties)
         if self.index is not None:
             labels, scores = self._proposed(E)
@@ -201,11 +214,11 @@ class ProjectedCenters:
             labels, scores = nearest_center(row_products(E, A) + b)
         return self._with_hidden(ties, E, labels, scores)
 
-    def scores_of_ties(self, ties: Ties) -> FloatArray:
+    def scores(self, ties: Ties) -> FloatArray:
         A, b = scores_of_centers(self.centers)
         return row_products(self._rows(ties), A) + b
 
-    def lengths_of_ties(self, ties: Ties) -> FloatArray:
+    def lengths_of(self, ties: Ties) -> FloatArray:
         E = self._rows(ties)
         return np.einsum("ij,ij->i", E, E)
 
@@ -254,6 +267,9 @@ class ProjectedCenters:
         return ids[rows, best].astype(np.intp), scores[rows, best]
 
 
+Centers = MeanCenters | ProjectedCenters | StreamMeans
+
+
 def center_index(centers: FloatArray) -> Any:
     """A navigable graph of the centres (HNSW), built by one thread: the same each time."""
     faiss = require("faiss", "ann", "search='approximate'")
@@ -271,7 +287,7 @@ def center_index(centers: FloatArray) -> Any:
 class NearestCounts:
     """Tiles → each cluster's weight and the inertia; if wanted, the first row and labels too."""
 
-    by: MeanCenters | ProjectedCenters
+    by: Centers
     n_clusters: int
     keeps_labels: bool
 
@@ -288,38 +304,38 @@ class NearestCounts:
         return label
 
 
-def labels_of_rows(by: MeanCenters | ProjectedCenters) -> Callable[[Rows], IdArray]:
+def labels_of_rows(by: Centers) -> Callable[[Rows], IdArray]:
     """Raw rows → labels, decided in float64."""
-    ties_of = _ties_of_raw(by)
-    return lambda rows: by.of_ties(ties_of(rows))[0]
+    view = _view_of_raw(by)
+    return lambda rows: by.nearest(view(rows))[0]
 
 
 def nearest_of_rows(
-    by: MeanCenters | ProjectedCenters,
+    by: Centers,
 ) -> Callable[[Rows], tuple[IdArray, FloatArray]]:
     """Raw rows → labels and squared distances to the centres they name."""
-    ties_of = _ties_of_raw(by)
+    view = _view_of_raw(by)
 
     def nearest(rows: Rows) -> tuple[IdArray, FloatArray]:
-        ties = ties_of(rows)
-        labels, scores = by.of_ties(ties)
-        return labels, np.maximum(scores + by.lengths_of_ties(ties), 0.0)
+        seen = view(rows)
+        labels, scores = by.nearest(seen)
+        return labels, np.maximum(scores + by.lengths_of(seen), 0.0)
 
     return nearest
 
 
-def distances_of_rows(by: MeanCenters | ProjectedCenters) -> Callable[[Rows], FloatArray]:
+def distances_of_rows(by: Centers) -> Callable[[Rows], FloatArray]:
     """Raw rows → ‖x - c‖ for each centre."""
-    ties_of = _ties_of_raw(by)
+    view = _view_of_raw(by)
 
     def distances(rows: Rows) -> FloatArray:
-        ties = ties_of(rows)
-        squares = by.scores_of_ties(ties) + by.lengths_of_ties(ties)[:, None]
+        seen = view(rows)
+        squares = by.scores(seen) + by.lengths_of(seen)[:, None]
         return np.sqrt(np.maximum(squares, 0.0))
 
     return distances
 
 
-def _ties_of_raw(by: MeanCenters | ProjectedCenters) -> Callable[[Rows], Ties]:
-    ties_of, row_format = by.ties(np.float64, nearest=True), by.graph.format
-    return lambda rows: ties_of(row_format.apply(rows, np.float64))
+def _view_of_raw(by: Centers) -> Callable[[Rows], Any]:
+    view, row_format = by.view(np.float64, nearest=True), by.format
+    return lambda rows: view(row_format.apply(rows, np.float64))

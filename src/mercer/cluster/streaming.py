@@ -35,7 +35,7 @@ from mercer.cluster.problem import (
 from mercer.cluster.resampling import Again, by_centers
 from mercer.cluster.stream import Plan, Stream, absorbed, begun, reclustered
 from mercer.cluster.stream_labels import (
-    MeanCenters,
+    Centers,
     NearestCounts,
     ProjectedCenters,
     distances_of_rows,
@@ -235,12 +235,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 labels, totals, inertia = self._labelled(state, problem, threads)
             trust = self._diagnosed(state, labels, totals, problem, record)
         order = numbering(totals, np.arange(len(totals), dtype=float)[:, None])
-        state = replace(
-            state,
-            clusters=np.argsort(order)[state.clusters],
-            cluster_weights=totals[order],
-            n_seen=problem.source.n_rows,
-        )
+        state = replace(state.renumbered(order, totals), n_seen=problem.source.n_rows)
         fitted = self._common_state(problem, order, labels, totals)
         fitted |= self._fitted(plan, state, Queue(), record, problem.bandwidth)
         fitted["inertia_"] = inertia
@@ -518,11 +513,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self._feasible_clusters(self.n_clusters, problem, record)
         return self._begun(plan, problem, n_first, threads), problem.bandwidth
 
-    def _centers(self, state: Stream) -> MeanCenters | ProjectedCenters:
+    def _centers(self, state: Stream) -> Centers:
         if self.centers == "mean":
-            return MeanCenters.of(
-                state.graph, state.clusters, state.n_clusters, is_whole=state.by_whole
-            )
+            return state.centers()
         arrays = (state.graph, state.values, state.vectors, state.clusters, state.n_clusters)
         return ProjectedCenters.of(*arrays, search=self.search)
 
@@ -616,6 +609,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             recall = self._centers(state).recall(some)  # type: ignore[union-attr]
             record.note(f"the index proposes the nearest centre for {100 * recall:.1f} % of rows")
         means = "whole clusters" if state.by_whole else "ties"
+        if state.means is not None:
+            means = f"means of all rows (seen by {state.means.factor.rank} of the buffer)"
         if self.centers == "projected":
             means = "projected centres"
         told = ("additions", "evictions", "refactorizations", "drift", "n_batches")

@@ -9,9 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.cluster.stream import Stream
+from mercer.cluster.stream_means import StreamMeans
 from mercer.data.format import RowFormat
 from mercer.data.queue import Queue
 from mercer.data.rows import BlockRows, Rows
+from mercer.factors.base import PivotFactor
 from mercer.factors.neighbors import NeighborKernel
 from mercer.io.check_models import check_features
 from mercer.io.check_rows import (
@@ -25,7 +27,13 @@ from mercer.io.check_rows import (
 from mercer.io.damage import demand
 from mercer.kernels.base import Kernel
 
-__all__ = ["check_neighbor_kernel", "check_queue", "check_stream", "check_streaming"]
+__all__ = [
+    "check_neighbor_kernel",
+    "check_queue",
+    "check_stream",
+    "check_stream_means",
+    "check_streaming",
+]
 
 SYMMETRIC = 1e-9  # more than rounding
 
@@ -76,8 +84,24 @@ def check_stream(state: Stream) -> None:
             demand(type(value) is int and value >= 0, f"the stream's {field.name} is no count")
         if field.type == "bool":
             demand(isinstance(value, bool), f"the stream's {field.name} is not said")
+    means = state.means
+    if means is not None:
+        demand(isinstance(means, StreamMeans) and len(means.counts) == k, "a cluster has no mean")
+        n_columns = means.factor.pivots.shape[1]
+        demand(n_columns == state.graph.rows.shape[1], "the means are not of the buffer's columns")
     drift = state.drift
     demand(isinstance(drift, float) and 0 <= drift < np.inf, "its drift is no number")
+
+
+def check_stream_means(means: StreamMeans) -> None:
+    """Each centre has as many coordinates as the pivots give, and a count."""
+    factor, centers, counts = means.factor, means.centers, means.counts
+    demand(isinstance(factor, PivotFactor), "the stream's means have no pivots")
+    sound = is_double(centers, 2) and centers.shape[1] == factor.rank
+    demand(sound, "the stream's means do not match their pivots")
+    demand(is_double(counts, 1) and len(counts) == len(centers), "the means have no counts")
+    demand(bool((counts >= 0).all()), "the count of a mean is negative")
+    demand(isinstance(means.seen, float) and 0 < means.seen < np.inf, "what pivots see is not said")
 
 
 def check_queue(queue: Queue) -> None:

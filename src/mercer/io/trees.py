@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.cluster.stream import Stream
+from mercer.cluster.stream_means import StreamMeans
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
 from mercer.data.queue import Queue
@@ -48,7 +49,12 @@ from mercer.io.check_spectral import (
     check_consensus,
     check_landmark_graph,
 )
-from mercer.io.check_stream import check_neighbor_kernel, check_queue, check_stream
+from mercer.io.check_stream import (
+    check_neighbor_kernel,
+    check_queue,
+    check_stream,
+    check_stream_means,
+)
 from mercer.io.damage import damaged, demand, reason
 from mercer.io.search_plan import SearchPlan, check_search_plan
 from mercer.kernels.algebra import Product, Scaled, Sum
@@ -113,6 +119,7 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "Selection": (Selection, check_selection),
     "NeighborKernel": (NeighborKernel, check_neighbor_kernel),
     "Stream": (Stream, check_stream),
+    "StreamMeans": (StreamMeans, check_stream_means),
     "Queue": (Queue, check_queue),
 }
 
