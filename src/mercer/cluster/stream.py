@@ -223,13 +223,15 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     clusters = _with_untied(state.graph, state.vectors, clusters)
     totals = np.zeros(k)
     totals[: state.n_clusters] = state.cluster_weights
-    had_rows = np.bincount(state.clusters, minlength=k) > 0
+    lives_on, means = np.bincount(state.clusters, minlength=k) > 0, _means(plan, state, clusters, k)
+    if means is not None and state.means is not None:  # its mean does, if it has no rows now either
+        lives_on |= np.bincount(clusters, minlength=k) == 0
     return replace(
         state,
         clusters=clusters,
         by_whole=whole_is_better(state.graph, k),
-        means=_means(plan, state, clusters, k),
-        cluster_weights=np.where(had_rows, totals, 0.0),  # a number without rows begins anew
+        means=means,
+        cluster_weights=np.where(lives_on, totals, 0.0),  # a number without rows begins anew
         pending=0,
         drift=drift,
     )

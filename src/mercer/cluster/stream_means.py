@@ -33,7 +33,7 @@ PIVOTS = 256  # 512 and 1,024 were measured to be no better
 SEEN = 0.5  # of the buffer's squared lengths, by the pivots: below, labels fall apart
 FADED = 0.95  # of what they saw when chosen: time for others
 SAME = 0.5  # of the rows that a cluster had or has: with fewer in common it is another one
-WORK_ROWS = 2048
+WORK_ROWS = 2048  # rows of a batch that one thread looks at
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from mercer.cluster.stream_labels import (
     nearest_of_rows,
     points,
 )
+from mercer.cluster.stream_means import PIVOTS
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
 from mercer.data.queue import Queue
@@ -79,8 +80,10 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
        up to date in blocks, rows of least leverage leave a full buffer, and now and then k-means
        goes on from the labels there are.
     4. Any row gets the cluster whose mean, over the buffer, it is nearest to, among those it is
-       tied to: by its ties alone, or, if clusters have fewer rows in the buffer than rows have
-       neighbours, by all rows of the cluster.
+       tied to. If clusters have fewer rows in the buffer than rows have neighbours, the means are
+       of all rows that came, as 256 rows of the buffer see them by the whole kernel: k-means in
+       batches, begun by the clusters of the buffer. (By a kernel too narrow for that: of all rows
+       that the buffer has of the cluster.)
 
     Memory O(max_size·(n_features + n_neighbors + n_clusters)), whatever the length of the stream;
     time per row O(max_size·n_features). Rows wait until there are `batch_size` of them, so the
@@ -101,7 +104,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         expected per batch, k/2 while the buffer has room.)
     recluster_every : additions between two clusterings; None is a tenth of `max_size`.
     normalize : divide ties by the degrees of both rows, as normalised cuts do.
-    centers : "mean" of the buffer rows in feature space, or "projected" on the eigenvectors.
+    centers : "mean" of rows in feature space, or "projected" on the eigenvectors.
     search : "exact", or "approximate": an index proposes centres (needs ``mercer[ann]`` and
         projected centres); its recall is measured and reported.
     forgetting : share of the buffer that each batch replaces whatever its leverage, and by which
@@ -115,7 +118,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     cluster_weights_ : (k,) weight of each cluster: after `fit` of all rows, in a stream by the
         clusters that rows had when they came.
     buffer_ : (s, d) the rows of the buffer.
-    buffer_labels_ : (s,) their clusters.
+    buffer_labels_ : (s,) their clusters by k-means in the eigenspace; `predict` may differ.
     leverage_ : (s,) how much of the leading eigenspace each of them holds.
     eigenvalues_ : (r,) of the buffer's sparse kernel, largest first.
     n_seen_ : rows that came.
@@ -688,7 +691,8 @@ class Buffer:
         """Bytes of rows, ties, eigenvectors and the work on them."""
         ties = 12 * 6 * min(self.n_neighbors, self.size)
         columns = 2 * min(n_features, 2**14) + 4 * min(self.n_clusters, self.size) + 2 * TILE_ROWS
-        return self.size * (8 * columns + ties)
+        means = 2 * 8 * PIVOTS * min(self.n_clusters, self.size)
+        return self.size * (8 * columns + ties) + means
 
 
 def _again(state: Stream, judges: IdArray) -> Again:
