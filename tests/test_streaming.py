@@ -139,15 +139,31 @@ def test_a_snapshot_that_was_cut_short_is_refused(tmp_path):
             mercer.load(path)
 
 
-@pytest.mark.parametrize("change", ["clusters", "values", "thresholds", "weights", "key"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("clusters", "values", "thresholds", "weights", "key"),
+        *("centers", "counts", "seen", "factor", "means"),
+    ],
+)
 def test_streams_that_do_not_belong_together_are_refused(change, tmp_path):
-    from dataclasses import replace
-
     X, _ = clusters()
     model = make().partial_fit(X)
     state = model.stream_
+    means = state.means
+    assert means is not None
+    other = make().partial_fit(clusters(seed=1, d=3)[0]).stream_.means
+    damaged = {
+        "centers": replace(means, centers=means.centers[:, 1:]),
+        "counts": replace(means, counts=-means.counts),
+        "seen": replace(means, seen=float("nan")),
+        "factor": other,  # of rows with fewer columns
+        "means": means.renumbered(np.arange(3)),  # of fewer clusters
+    }
     if change == "key":
         model.key_ = -1
+    elif change in damaged:
+        model.stream_ = replace(state, means=damaged[change])
     elif change in ("thresholds", "weights"):
         graph = replace(state.graph, **{change: getattr(state.graph, change)[1:]})
         model.stream_ = replace(state, graph=graph)

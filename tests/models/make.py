@@ -45,6 +45,9 @@ MODELS: dict[str, Any] = {
     "spectral-cholesky": SpectralClustering(3, approximation="cholesky", rank=12, random_state=0),
     "spectral-binning": SpectralClustering(3, approximation="binning", rank=4, random_state=0),
     "streaming": StreamingKernelKMeans(3, initial_size=24, n_neighbors=8, random_state=0),
+    "streaming-means": StreamingKernelKMeans(
+        3, initial_size=9, max_size=9, n_neighbors=6, random_state=0
+    ),
     "spectral-quantized": SpectralClustering(3, approximation="quantized", rank=12, random_state=0),
 }
 
