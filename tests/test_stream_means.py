@@ -93,21 +93,61 @@ def test_what_was_counts_less_when_it_is_to_be_forgotten():
 
 
 @seeds
-def test_a_cluster_that_stays_keeps_its_mean(seed):
-    X, y = cloud(seed, 400)
-    graph, means = begun(X[:100], y[:100], 6)
-    means = means.after(X[100:], np.ones(300))
-    after = y[:100].copy()
-    after[y[:100] == 0] = 5  # 0 has left, 5 has more than it had, and 6 is new
-    after[np.flatnonzero(y[:100] == 1)[:1]] = 0
-    after[np.flatnonzero(y[:100] == 2)[:1]] = 6
-    found = means.reclustered(graph, y[:100], after, 7, np.random.default_rng(0))
-    fresh = means._of_buffer(graph, after, 7)
-    is_old = np.array([np.array_equal(found.centers[c], means.centers[c]) for c in range(6)])
-    is_new = np.array([np.array_equal(found.centers[c], fresh.centers[c]) for c in range(7)])
-    assert is_old[1:5].all()
-    assert is_new[[0, 6]].all()
-    assert np.array_equal(found.counts[is_new], fresh.counts[is_new])
+def test_means_go_where_rows_gain_more_than_they_lose(seed):
+    """Two means share a cluster and none is in another: one of the two moves, all others stay."""
+    k, (X, y) = 6, cloud(seed, 600)
+    X = X + 8.0 * np.eye(k, 5)[y]  # far apart
+    S = slice(0, 120)
+    graph, means = begun(X[S], y[S], k)
+    means = means.after(X[120:], np.ones(480))
+    same, is_other = means.reclustered(graph, y[S], k, np.random.default_rng(0))
+    assert not is_other.any()
+    assert np.array_equal(same.centers, means.centers)
+    assert np.array_equal(same.counts, means.counts)
+    doubled = means.centers.copy()
+    doubled[2] = doubled[4] + 1e-3
+    crowded = replace(means, centers=doubled)
+    found, is_other = crowded.reclustered(graph, y[S], k, np.random.default_rng(0))
+    assert is_other.sum() == 1
+    moved = int(np.flatnonzero(is_other)[0])
+    assert moved in (2, 4)
+    fresh = means._of_buffer(graph, y[S], k)
+    assert np.array_equal(found.centers[moved], fresh.centers[2])
+    assert found.counts[moved] == fresh.counts[2]
+    stays = np.arange(k) != moved
+    assert np.array_equal(found.centers[stays], crowded.centers[stays])
+    labels = found.nearest(found.view(np.float64)(X))[0]
+    assert normalized_mutual_info_score(y, labels) > 0.95
+
+
+@seeds
+def test_gains_are_by_the_means_of_other_rows(seed):
+    """Against the mean without the row, made anew for each of them."""
+    k, (X, y) = 6, cloud(seed, 80)
+    rng = np.random.default_rng(seed)
+    w, clusters = rng.integers(1, 4, len(X)).astype(float), rng.integers(0, 40, len(X))
+    graph, means = begun(X, y, k, weights=w)
+    Z = means.view(np.float64)(X)
+    counts = np.bincount(clusters, w, minlength=40)
+    places = np.zeros((40, Z.shape[1]))
+    np.add.at(places, clusters, w[:, None] * Z)
+    places /= np.maximum(counts, 1)[:, None]
+    means = replace(means, centers=np.vstack([means.centers, places[k:]]), counts=np.ones(40))
+    gains = means._gains(Z, w, clusters, places, counts)
+    labels, heirs, losses = means._losses(Z, w)
+    D = ((Z[:, None] - means.centers) ** 2).sum(axis=2)
+    nearest, own = D.argmin(axis=1), D.min(axis=1)
+    expected, missed = np.zeros(40), np.zeros(40)
+    for i in range(len(X)):
+        others = np.flatnonzero((clusters == clusters[i]) & (np.arange(len(X)) != i))
+        if len(others):
+            mean = np.average(Z[others], axis=0, weights=w[others])
+            expected[clusters[i]] += w[i] * max(own[i] - ((Z[i] - mean) ** 2).sum(), 0.0)
+        missed[nearest[i]] += w[i] * (np.delete(D[i], nearest[i]).min() - own[i])
+    assert gains == pytest.approx(expected, abs=1e-9)
+    assert losses == pytest.approx(missed, abs=1e-9)
+    assert np.array_equal(np.c_[labels, heirs], np.argsort(D, axis=1)[:, :2])
+    assert len(graph) == len(X)
 
 
 @seeds
@@ -119,7 +159,7 @@ def test_other_pivots_see_the_same_means(seed, kernel, monkeypatch):
     graph, means = begun(X, y, 6, kernel)
     means = means.after(X[:70], np.ones(70))
     turned = replace(graph, rows=X[::-1].copy())
-    found = means.reclustered(turned, y[::-1], y[::-1], 6, np.random.default_rng(1))
+    found, _ = means.reclustered(turned, y[::-1], 6, np.random.default_rng(1))
     assert not np.array_equal(found.factor.pivots, means.factor.pivots)
     for some in (X, X + 0.01):
         old, new = (m.scores(m.view(np.float64)(some)) for m in (means, found))
@@ -130,7 +170,7 @@ def test_pivots_follow_a_buffer_that_has_moved():
     X, y = cloud(0, 300)
     means = begun(X, y, 6)[1]
     far, _ = begun(X + 30.0, y, 6)
-    found = means.reclustered(far, y, y, 6, np.random.default_rng(0))
+    found, _ = means.reclustered(far, y, 6, np.random.default_rng(0))
     assert found.seen > 0.9
     assert np.abs(found.factor.pivots - X.mean(axis=0)).mean() > 20
 

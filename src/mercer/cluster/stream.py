@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mercer._threads import in_order
 from mercer._types import FloatArray, IdArray
@@ -82,7 +83,7 @@ class Stream:
     graph: NeighborKernel
     values: FloatArray  # (r,) leading eigenvalues of the graph's matrix
     vectors: FloatArray  # (s, r)
-    clusters: IdArray  # (s,) cluster of each buffer row
+    clusters: IdArray  # (s,) cluster of each buffer row, by k-means in the eigenspace
     born: IdArray  # (s,) the batch that brought each row
     cluster_weights: FloatArray  # (k,) of the rows seen, by the clusters they had when they came
     n_seen: int = 0
@@ -109,6 +110,13 @@ class Stream:
 
     def buffer_means(self) -> MeanCenters:
         return MeanCenters.of(self.graph, self.clusters, self.n_clusters, is_whole=self.by_whole)
+
+    def labels(self, ids: IdArray) -> IdArray:
+        """The clusters of these rows of the buffer, as any row gets its own."""
+        if self.means is None:
+            return self.clusters[ids]
+        view = self.means.view(np.float64)
+        return self.means.nearest(view(take(self.graph.rows, ids)))[0]
 
     def renumbered(self, order: IdArray, weights: FloatArray) -> Stream:
         """The same clusters in another order, and what they weigh."""
@@ -191,9 +199,9 @@ def absorbed(
     chosen = np.flatnonzero(row_draws(plan.key, first_row, n_rows)[ids] < chances)
     if len(chosen):
         newcomers = cast(take(new, chosen), np.float64)
-        state = _with_rows(
-            plan, state, newcomers, ties.take(chosen), labels[chosen], threads=threads
-        )
+        ties = ties.take(chosen)
+        clusters = labels[chosen] if state.means is None else _tied_clusters(state, ties)
+        state = _with_rows(plan, state, newcomers, ties, clusters, threads=threads)
     if state.pending >= plan.recluster_every:
         state = reclustered(plan, state, threads=threads)
     return state
@@ -223,28 +231,33 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     clusters = _with_untied(state.graph, state.vectors, clusters)
     totals = np.zeros(k)
     totals[: state.n_clusters] = state.cluster_weights
-    lives_on, means = np.bincount(state.clusters, minlength=k) > 0, _means(plan, state, clusters, k)
-    if means is not None and state.means is not None:  # its mean does, if it has no rows now either
-        lives_on |= np.bincount(clusters, minlength=k) == 0
+    means, is_other = _means(plan, state, clusters, k)
     return replace(
         state,
         clusters=clusters,
         by_whole=whole_is_better(state.graph, k),
         means=means,
-        cluster_weights=np.where(lives_on, totals, 0.0),  # a number without rows begins anew
+        cluster_weights=np.where(is_other, 0.0, totals),
         pending=0,
         drift=drift,
     )
 
 
-def _means(plan: Plan, state: Stream, clusters: IdArray, n_clusters: int) -> StreamMeans | None:
-    """The means of all rows that came, for the clusters that the buffer has now."""
+def _means(
+    plan: Plan, state: Stream, clusters: IdArray, n_clusters: int
+) -> tuple[StreamMeans | None, NDArray[np.bool_]]:
+    """The means of all rows that came, now that the buffer has these clusters.
+
+    And which numbers are of other clusters than before: of the buffer's, those that had no rows.
+    """
+    is_other = np.bincount(state.clusters, minlength=n_clusters) == 0
     if not whole_is_better(state.graph, n_clusters):
-        return None
+        return None, is_other
     rng = np.random.default_rng([plan.key, 5, state.n_batches])
-    if state.means is None:
-        return stream_means(state.graph, clusters, n_clusters, rng)
-    return state.means.reclustered(state.graph, state.clusters, clusters, n_clusters, rng)
+    if state.means is not None:
+        found = state.means.reclustered(state.graph, clusters, n_clusters, rng)
+        return (None, is_other) if found is None else found
+    return stream_means(state.graph, clusters, n_clusters, rng), is_other
 
 
 def row_draws(key: int, first_row: int, n_rows: int) -> FloatArray:
@@ -271,7 +284,7 @@ def _unseen(
         heavier, more = order[place[is_known]], graph.weights.copy()
         np.add.at(more, heavier, summed[is_known])
         totals = state.cluster_weights.copy()
-        np.add.at(totals, state.clusters[heavier], summed[is_known])
+        np.add.at(totals, state.labels(heavier), summed[is_known])
         state = replace(state, graph=replace(graph, weights=more), cluster_weights=totals)
     order = np.argsort(ids[~is_known])
     ids, summed = ids[~is_known][order], summed[~is_known][order]
@@ -316,6 +329,15 @@ def _labels_by(
         return state.graph.ties(dtype), lambda rows, ties: by.nearest(view(rows))[0]
     centers = state.buffer_means()
     return centers.view(dtype, nearest=False), lambda rows, ties: centers.nearest(ties)[0]
+
+
+def _tied_clusters(state: Stream, ties: Ties) -> IdArray:
+    """The clusters of the buffer that new rows are tied to most; the largest, if to none."""
+    s, k = len(state.graph), state.n_clusters
+    members = sp.csr_array((np.ones(s), (np.arange(s), state.clusters)), shape=(s, k))
+    sums = (ties.similarities @ members).toarray()
+    largest = np.bincount(state.clusters, weights=state.graph.weights, minlength=k).argmax()
+    return np.where(sums.any(axis=1), sums.argmax(axis=1), largest)
 
 
 def _with_untied(graph: NeighborKernel, vectors: FloatArray, clusters: IdArray) -> IdArray:

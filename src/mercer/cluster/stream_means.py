@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._threads import in_order
 from mercer._types import FloatArray, IdArray
@@ -25,14 +26,15 @@ from mercer.factors.base import PivotFactor
 from mercer.factors.neighbors import NeighborKernel
 from mercer.factors.nystrom import Nystrom
 from mercer.partitions.kmeans import nearest_center, scores_of_centers, sums_by_label
-from mercer.partitions.warm import label_means
+from mercer.partitions.warm import label_means, label_sums
 
 __all__ = ["StreamMeans", "stream_means"]
 
 PIVOTS = 256  # 512 and 1,024 were measured to be no better
 SEEN = 0.5  # of the buffer's squared lengths, by the pivots: below, labels fall apart
 FADED = 0.95  # of what they saw when chosen: time for others
-SAME = 0.5  # of the rows that a cluster had or has: with fewer in common it is another one
+ROUNDS = 3  # of moves, at every clustering
+ALONE = 1e-9  # of a row's weight: less than this is nobody beside it
 WORK_ROWS = 2048  # rows of a batch that one thread looks at
 
 
@@ -105,40 +107,79 @@ class StreamMeans:
         )
 
     def reclustered(
-        self, graph: NeighborKernel, before: IdArray, after: IdArray, n_clusters: int, rng: Any
-    ) -> StreamMeans | None:
-        """The means when the buffer's clusters have become others.
+        self, graph: NeighborKernel, clusters: IdArray, n_clusters: int, rng: Any
+    ) -> tuple[StreamMeans, NDArray[np.bool_]] | None:
+        """The means after the buffer was clustered again, and which of them are others now.
 
-        A cluster that kept half of its rows keeps its mean: all that came is in it. Of others,
-        which moved or are new, the buffer's rows are all there is. None if no pivots see them.
+        Its clusters are places where means might be. Those where the buffer's rows gain most take
+        the means that these rows would miss least, while there is more to gain than to miss. All
+        other means stay: they have seen more rows. None if there are no pivots any more.
         """
         means: StreamMeans | None = self
         if _seen(graph, self.view(np.float64)) < FADED * self.seen:
             means = self._by_others(graph, rng)
         if means is None:
             return None
-        fresh = means._of_buffer(graph, after, n_clusters)
+        Z = _buffer_view(graph, means.view(np.float64))
+        places = label_means(Z, graph.weights, clusters, n_clusters)
+        counts = _counts(graph, clusters, n_clusters)
         k = len(means.counts)
-        common = np.bincount(before[before == after], minlength=n_clusters)
-        either = np.bincount(before, minlength=n_clusters) + np.bincount(
-            after, minlength=n_clusters
+        means = replace(
+            means,
+            centers=np.concatenate([means.centers, places[k:]]),
+            counts=np.concatenate([means.counts, counts[k:]]),
         )
-        stays = (common >= SAME * (either - common))[:k] | (fresh.counts[:k] == 0)
-        centers, counts = fresh.centers.copy(), fresh.counts.copy()
-        centers[:k][stays], counts[:k][stays] = means.centers[stays], means.counts[stays]
-        return replace(means, centers=centers, counts=counts)
+        is_other = np.arange(n_clusters) >= k
+        for _ in range(ROUNDS):
+            labels, heirs, losses = means._losses(Z, graph.weights)
+            gains = means._gains(Z, graph.weights, clusters, places, counts)
+            to, of = _exchanges(gains, losses, labels, heirs)
+            if not len(of):
+                break
+            is_other[of] = True
+            centers, behind = means.centers.copy(), means.counts.copy()
+            centers[of], behind[of] = places[to], counts[to]
+            means = replace(means, centers=centers, counts=behind)
+        return means, is_other
+
+    def _losses(self, Z: FloatArray, weights: FloatArray) -> tuple[IdArray, IdArray, FloatArray]:
+        """The nearest mean of each row, the next nearest, and what rows would lose by each."""
+        scores, rows = self.scores(Z), np.arange(len(Z))
+        labels, own = nearest_center(scores)
+        scores[rows, labels] = np.inf
+        heirs, next_best = nearest_center(scores)
+        return labels, heirs, label_sums(weights * (next_best - own), labels, len(self.counts))
+
+    def _gains(
+        self,
+        Z: FloatArray,
+        weights: FloatArray,
+        clusters: IdArray,
+        places: FloatArray,
+        counts: FloatArray,
+    ) -> FloatArray:
+        """What the rows of each cluster would gain by a mean at its place.
+
+        Few rows are always near their own mean, whatever they are. So each is compared with the
+        mean of the others of its cluster, which is W/(W - w) times as far; one alone tells nothing.
+        """
+        others = counts[clusters] - weights
+        has_others = others > ALONE * weights
+        farther = counts[clusters] / np.where(has_others, others, 1.0)
+        apart = Z - places[clusters]
+        cost = np.einsum("ij,ij->i", apart, apart) * farther**2
+        saved = self.nearest(Z)[1] + np.einsum("ij,ij->i", Z, Z) - cost
+        saved = np.where(has_others, weights * np.maximum(saved, 0.0), 0.0)
+        return label_sums(saved, clusters, len(self.counts))
 
     def renumbered(self, order: IdArray) -> StreamMeans:
         return replace(self, centers=self.centers[order], counts=self.counts[order])
 
     def _of_buffer(self, graph: NeighborKernel, clusters: IdArray, n_clusters: int) -> StreamMeans:
         """The same pivots, and means of the buffer's rows."""
-        view = self.view(np.float64)
-        pieces = range(0, len(graph), WORK_ROWS)
-        Z = np.concatenate([view(part(graph.rows, at, at + WORK_ROWS)) for at in pieces])
-        counts = np.bincount(clusters, weights=graph.weights, minlength=n_clusters)
+        Z = _buffer_view(graph, self.view(np.float64))
         centers = label_means(Z, graph.weights, clusters, n_clusters)
-        return replace(self, centers=centers, counts=counts.astype(np.float64))
+        return replace(self, centers=centers, counts=_counts(graph, clusters, n_clusters))
 
     def _by_others(self, graph: NeighborKernel, rng: Any) -> StreamMeans | None:
         """The same means seen by rows that are in the buffer now.
@@ -151,6 +192,29 @@ class StreamMeans:
         factor, seen = found
         across = self.factor.kernel.matrix(self.factor.pivots, factor.pivots) @ factor.mix
         return StreamMeans(factor, self.centers @ (self.factor.mix.T @ across), self.counts, seen)
+
+
+def _exchanges(
+    gains: FloatArray, losses: FloatArray, labels: IdArray, heirs: IdArray
+) -> tuple[IdArray, IdArray]:
+    """Places that are taken, by decreasing gain, and the means that go there, by growing loss.
+
+    Of a mean and one that has its rows when it is gone, one stays: the loss is reckoned so.
+    """
+    k = len(losses)
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(k + 1))
+    to = np.argsort(-gains, kind="stable")
+    of: list[int] = []
+    is_needed, has_left = np.zeros(k, bool), np.zeros(k, bool)
+    for mean in np.argsort(losses, kind="stable"):
+        if len(of) == k or losses[mean] >= gains[to[len(of)]]:
+            break
+        its_heirs = heirs[order[starts[mean] : starts[mean + 1]]]
+        if not is_needed[mean] and not has_left[its_heirs].any():
+            of.append(int(mean))
+            has_left[mean], is_needed[its_heirs] = True, True
+    return to[: len(of)], np.array(of, np.intp)
 
 
 def stream_means(
@@ -181,5 +245,15 @@ def _pivots(graph: NeighborKernel, rng: Any) -> tuple[PivotFactor, float] | None
 
 def _seen(graph: NeighborKernel, view: Callable[[Rows], FloatArray]) -> float:
     """Mean ‖z‖² of the buffer's rows: 1 if the pivots see them whole."""
-    pieces = (view(part(graph.rows, at, at + WORK_ROWS)) for at in range(0, len(graph), WORK_ROWS))
-    return float(sum(np.einsum("ij,ij->", Z, Z) for Z in pieces) / len(graph))
+    Z = _buffer_view(graph, view)
+    return float(np.einsum("ij,ij->", Z, Z) / len(graph))
+
+
+def _buffer_view(graph: NeighborKernel, view: Callable[[Rows], FloatArray]) -> FloatArray:
+    pieces = range(0, len(graph), WORK_ROWS)
+    return np.concatenate([view(part(graph.rows, at, at + WORK_ROWS)) for at in pieces])
+
+
+def _counts(graph: NeighborKernel, clusters: IdArray, n_clusters: int) -> FloatArray:
+    """The weight of each cluster's rows."""
+    return label_sums(graph.weights, clusters, n_clusters)

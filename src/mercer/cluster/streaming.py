@@ -118,7 +118,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     cluster_weights_ : (k,) weight of each cluster: after `fit` of all rows, in a stream by the
         clusters that rows had when they came.
     buffer_ : (s, d) the rows of the buffer.
-    buffer_labels_ : (s,) their clusters by k-means in the eigenspace; `predict` may differ.
+    buffer_labels_ : (s,) their clusters.
     leverage_ : (s,) how much of the leading eigenspace each of them holds.
     eigenvalues_ : (r,) of the buffer's sparse kernel, largest first.
     n_seen_ : rows that came.
@@ -317,7 +317,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     @property
     def buffer_labels_(self) -> IdArray:
-        return self.stream_.clusters.copy()
+        return self.stream_.labels(np.arange(len(self.stream_.graph)))
 
     @property
     def leverage_(self) -> FloatArray:

@@ -16,6 +16,7 @@ __all__ = ["Eigenpairs", "Solver", "checked_pairs", "leading_eigenpairs"]
 
 Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
 
+MOST = 0.4  # of the eigenpairs: to find more one by one is dearer than to find all at once
 SMALL = 400  # up to here a dense solver in float64 is the cheapest
 RESCUE = 100  # iterations for vectors that ARPACK did not find
 DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails
@@ -71,7 +72,7 @@ def leading_eigenpairs(
 
 
 def _dense(A: FloatArray, k: int) -> Eigenpairs:
-    if len(A) <= SMALL:
+    if len(A) <= SMALL or k > MOST * len(A):
         return checked_pairs(A, *_largest(A, k), "dense")
     _, vectors = _largest(A.astype(np.float32), k)
     vectors = vectors.astype(np.float64)
@@ -89,10 +90,11 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
 def _largest(A: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     """The k largest by LAPACK, which finds fewer for some matrices near multiples of identity."""
     n = len(A)
-    values, vectors = scipy.linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
-    if len(values) == k:
-        return values, vectors
-    values, vectors = np.linalg.eigh(A)  # all of them, by another algorithm
+    if k <= MOST * n:
+        values, vectors = scipy.linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
+        if len(values) == k:
+            return values, vectors
+    values, vectors = np.linalg.eigh(A)  # all of them, by divide and conquer
     return values[-k:], vectors[:, -k:]
 
 

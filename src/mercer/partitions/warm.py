@@ -8,7 +8,7 @@ from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.partitions.kmeans import lloyd, nearest_center, scores_of_centers, sums_by_label
 
-__all__ = ["exchanged", "label_means", "relabelled"]
+__all__ = ["exchanged", "label_means", "label_sums", "relabelled"]
 
 _jit = LazyModule("mercer.partitions._jit")
 
@@ -78,7 +78,8 @@ def _moved(
     cluster's cost is what a second centre saves, by rule of thumb; None if no move saves that.
     """
     costs, missed = _costs(F, weights, labels, n_clusters)
-    worst, dear = _sums(costs, labels, n_clusters), _sums(missed, labels, n_clusters)
+    worst = label_sums(costs, labels, n_clusters)
+    dear = label_sums(missed, labels, n_clusters)
     leaving = np.argsort(dear, kind="stable")[:n_moves]
     helped = np.argsort(-worst, kind="stable")[:n_moves]
     pays = (dear[leaving] < worst[helped] / 2) & ~np.isin(helped, leaving)
@@ -111,7 +112,7 @@ def _scores(F: FloatArray, centers: FloatArray) -> FloatArray:
     return scores
 
 
-def _sums(values: FloatArray, labels: IdArray, n_clusters: int) -> FloatArray:
+def label_sums(values: FloatArray, labels: IdArray, n_clusters: int) -> FloatArray:
     return np.bincount(labels, weights=values, minlength=n_clusters).astype(np.float64)
 
 
