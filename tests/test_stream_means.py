@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
-from mercer import RBF, Cosine, Polynomial, StreamingKernelKMeans
+from mercer import RBF, Cosine, Polynomial, StreamingKernelKMeans, load
 from mercer.cluster import stream_means as module
 from mercer.cluster.stream_means import stream_means
 from mercer.data.format import RowFormat
@@ -36,13 +36,13 @@ def begun(S, clusters, k, kernel=None, weights=None, seed=0):
 
 
 def squared_distances(kernel, X, rows, coefficients):
-    """‖x - c‖² of rows at length 1, where c = Σ a φ(y)/‖φ(y)‖ over `rows`: the whole kernel."""
+    """2 - 2 cos(x, c) where c = Σ a φ(y)/‖φ(y)‖ over `rows`: by the whole kernel."""
     unit = kernel.matrix(X, rows) / np.sqrt(kernel.diagonal(X)[:, None] * kernel.diagonal(rows))
     among = kernel.matrix(rows, rows) / np.sqrt(
         kernel.diagonal(rows)[:, None] * kernel.diagonal(rows)
     )
     lengths = np.einsum("ki,ij,kj->k", coefficients, among, coefficients)
-    return 1.0 - 2.0 * unit @ coefficients.T + lengths
+    return 2.0 - 2.0 * unit @ coefficients.T / np.sqrt(lengths)
 
 
 @seeds
@@ -58,7 +58,7 @@ def test_means_are_those_of_all_rows_in_feature_space(seed, kernel):
     for _ in range(3):
         coefficients = members / members.sum(axis=1, keepdims=True)
         expected = squared_distances(kernel, X, X, coefficients)
-        Z = means.view(np.float64)(X)
+        Z = means.view()(X)
         found = means.scores(Z) + means.lengths_of(Z)[:, None]
         assert found == pytest.approx(expected, abs=1e-5)
         some = rng.choice(len(X), 60, replace=False)
@@ -66,7 +66,8 @@ def test_means_are_those_of_all_rows_in_feature_space(seed, kernel):
         assert np.array_equal(labels, found[some].argmin(axis=1))
         w = rng.integers(1, 4, 60).astype(float)
         members[labels, some] += w
-        means = means.after(X[some], w)
+        means, joined = means.after(X[some], w)
+        assert joined == pytest.approx(np.bincount(labels, w, minlength=k))
         assert means.counts == pytest.approx(members.sum(axis=1))
 
 
@@ -75,10 +76,10 @@ def test_threads_and_weights_do_not_matter(seed):
     X, _ = cloud(seed, 6000)
     means = begun(X[:120], np.arange(120) % 6, 6)[1]
     more = np.random.default_rng(seed).integers(1, 3, 5880)
-    one = means.after(X[120:], more.astype(float))
-    two = means.after(X[120:], more.astype(float), threads=2)
+    one, _ = means.after(X[120:], more.astype(float))
+    two, _ = means.after(X[120:], more.astype(float), threads=2)
     assert np.array_equal(one.centers, two.centers)
-    repeated = means.after(np.repeat(X[120:], more, axis=0), np.ones(more.sum()))
+    repeated, _ = means.after(np.repeat(X[120:], more, axis=0), np.ones(more.sum()))
     assert repeated.centers == pytest.approx(one.centers, abs=1e-9)
     assert repeated.counts == pytest.approx(one.counts)
 
@@ -86,7 +87,7 @@ def test_threads_and_weights_do_not_matter(seed):
 def test_what_was_counts_less_when_it_is_to_be_forgotten():
     X, _ = cloud(0)
     means = begun(X[:100], np.arange(100) % 6, 6)[1]
-    kept, faded = (means.after(X[100:], np.ones(50), decay=decay) for decay in (1.0, 0.5))
+    kept, faded = (means.after(X[100:], np.ones(50), decay=decay)[0] for decay in (1.0, 0.5))
     assert faded.counts == pytest.approx(kept.counts - 0.5 * means.counts)
     moved = [np.linalg.norm(m.centers - means.centers) for m in (kept, faded)]
     assert moved[1] > moved[0]
@@ -97,26 +98,25 @@ def test_means_go_where_rows_gain_more_than_they_lose(seed):
     """Two means share a cluster and none is in another: one of the two moves, all others stay."""
     k, (X, y) = 6, cloud(seed, 600)
     X = X + 8.0 * np.eye(k, 5)[y]  # far apart
-    S = slice(0, 120)
+    S, totals, rng = slice(0, 120), np.arange(10.0, 16.0), np.random.default_rng(0)
     graph, means = begun(X[S], y[S], k)
-    means = means.after(X[120:], np.ones(480))
-    same, is_other = means.reclustered(graph, y[S], k, np.random.default_rng(0))
-    assert not is_other.any()
+    means, _ = means.after(X[120:], np.ones(480))
+    same, weights = means.reclustered(graph, y[S], totals, rng)
+    assert np.array_equal(weights, totals)
     assert np.array_equal(same.centers, means.centers)
     assert np.array_equal(same.counts, means.counts)
     doubled = means.centers.copy()
     doubled[2] = doubled[4] + 1e-3
     crowded = replace(means, centers=doubled)
-    found, is_other = crowded.reclustered(graph, y[S], k, np.random.default_rng(0))
-    assert is_other.sum() == 1
-    moved = int(np.flatnonzero(is_other)[0])
+    found, weights = crowded.reclustered(graph, y[S], totals, rng)
+    (moved,) = np.flatnonzero((found.centers != doubled).any(axis=1))
     assert moved in (2, 4)
-    fresh = means._of_buffer(graph, y[S], k)
-    assert np.array_equal(found.centers[moved], fresh.centers[2])
+    fresh = stream_means(graph, y[S], k, np.random.default_rng(0))
+    assert found.centers[moved] == pytest.approx(fresh.centers[2])
     assert found.counts[moved] == fresh.counts[2]
-    stays = np.arange(k) != moved
-    assert np.array_equal(found.centers[stays], crowded.centers[stays])
-    labels = found.nearest(found.view(np.float64)(X))[0]
+    assert weights[moved] == 0
+    assert weights.sum() == pytest.approx(totals.sum())  # the other has its rows now
+    labels = found.nearest(found.view()(X))[0]
     assert normalized_mutual_info_score(y, labels) > 0.95
 
 
@@ -127,7 +127,7 @@ def test_gains_are_by_the_means_of_other_rows(seed):
     rng = np.random.default_rng(seed)
     w, clusters = rng.integers(1, 4, len(X)).astype(float), rng.integers(0, 40, len(X))
     graph, means = begun(X, y, k, weights=w)
-    Z = means.view(np.float64)(X)
+    Z = means.view()(X)
     counts = np.bincount(clusters, w, minlength=40)
     places = np.zeros((40, Z.shape[1]))
     np.add.at(places, clusters, w[:, None] * Z)
@@ -157,12 +157,12 @@ def test_other_pivots_see_the_same_means(seed, kernel, monkeypatch):
     monkeypatch.setattr(module, "FADED", 2.0)  # so that others are always chosen
     X, y = cloud(seed)
     graph, means = begun(X, y, 6, kernel)
-    means = means.after(X[:70], np.ones(70))
+    means, _ = means.after(X[:70], np.ones(70))
     turned = replace(graph, rows=X[::-1].copy())
-    found, _ = means.reclustered(turned, y[::-1], 6, np.random.default_rng(1))
+    found, _ = means.reclustered(turned, y[::-1], np.zeros(6), np.random.default_rng(1))
     assert not np.array_equal(found.factor.pivots, means.factor.pivots)
     for some in (X, X + 0.01):
-        old, new = (m.scores(m.view(np.float64)(some)) for m in (means, found))
+        old, new = (m.scores(m.view()(some)) for m in (means, found))
         assert new == pytest.approx(old, abs=1e-4)
 
 
@@ -170,7 +170,7 @@ def test_pivots_follow_a_buffer_that_has_moved():
     X, y = cloud(0, 300)
     means = begun(X, y, 6)[1]
     far, _ = begun(X + 30.0, y, 6)
-    found, _ = means.reclustered(far, y, 6, np.random.default_rng(0))
+    found, _ = means.reclustered(far, y, np.zeros(6), np.random.default_rng(0))
     assert found.seen > 0.9
     assert np.abs(found.factor.pivots - X.mean(axis=0)).mean() > 20
 
@@ -207,3 +207,67 @@ def test_labels_of_a_fit_are_by_its_means():
     assert np.array_equal(np.argsort(model.transform(X), axis=1)[:, 0], model.labels_)
     nearest = model.transform(X).min(axis=1)
     assert model.inertia_ == pytest.approx(float(nearest @ nearest))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_rows_that_are_near_to_nothing_do_not_flock_to_one_mean(noise):
+    """By distances they would go to the shortest mean, and make it shorter and shorter."""
+    X, y = many_clusters(12_000, 60, n_features=8, separation=4.0, random_state=0)
+    rng = np.random.default_rng(0)
+    is_noise = rng.random(len(X)) < noise
+    X[is_noise] = rng.uniform(X.min(), X.max(), (is_noise.sum(), 8))
+    sizes = {"initial_size": 300, "max_size": 600, "batch_size": 600}
+    model = StreamingKernelKMeans(60, random_state=0, **sizes).partial_fit(X)
+    assert model.stream_.means is not None
+    labels = model.predict(X)
+    assert np.bincount(labels).max() < 0.1 * len(X)
+    assert normalized_mutual_info_score(y[~is_noise], labels[~is_noise]) > 0.85
+
+
+def test_large_rows_of_single_precision_leave_means_finite(tmp_path):
+    X = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32)
+    X[60] = 1e13
+    sizes = {"initial_size": 50, "max_size": 80, "batch_size": 50}
+    model = StreamingKernelKMeans(
+        6, kernel=Polynomial(3, gamma=1.0), random_state=0, **sizes
+    ).partial_fit(X)
+    if model.stream_.means is not None:
+        assert np.isfinite(model.stream_.means.centers).all()
+    model.save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+    assert len(set(model.predict(X))) > 1
+
+
+def test_rows_without_a_length_do_not_shorten_a_mean():
+    X, y = cloud(0)
+    means = begun(X, y, 6, Cosine())[1]
+    after, joined = means.after(np.zeros((100, 5)), np.ones(100))
+    assert after.centers == pytest.approx(means.centers)
+    assert np.array_equal(after.counts, means.counts)
+    assert joined.sum() == 100
+
+
+@pytest.mark.parametrize("centers", ["mean", "projected"])
+def test_weights_and_buffer_labels_are_of_the_clusters_that_are_predicted(centers):
+    X, _ = many_clusters(20_000, 60, sizes="zipf", random_state=0)
+    sizes = {"initial_size": 300, "max_size": 300, "batch_size": 1000}
+    model = StreamingKernelKMeans(60, centers=centers, random_state=0, **sizes).partial_fit(X)
+    assert (model.stream_.means is not None) == (centers == "mean")
+    counts = np.bincount(model.predict(X), minlength=60)
+    assert np.corrcoef(counts, model.cluster_weights_)[0, 1] > 0.8
+    same = (model.buffer_labels_ == model.predict(model.buffer_)).mean()
+    assert same == 1.0 if centers == "mean" else same > 0.7
+
+
+def test_numbers_stay_with_clusters_when_means_end():
+    X, _ = many_clusters(8000, 30, n_features=8, separation=4.0, random_state=0)
+    sizes = {"initial_size": 200, "max_size": 900, "batch_size": 200, "n_neighbors": 12}
+    model, kept = StreamingKernelKMeans(30, random_state=0, **sizes), []
+    for start in range(0, len(X), 200):
+        had = vars(model).get("stream_") is not None and model.stream_.means is not None
+        before = model.predict(X) if had else None
+        model.partial_fit(X[start : start + 200])
+        if had and model.stream_.means is None:
+            kept.append((before == model.predict(X)).mean())
+    assert kept
+    assert min(kept) > 0.8

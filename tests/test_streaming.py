@@ -19,6 +19,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import mercer
 from mercer import RBF, Cosine, HistogramIntersection, MercerWarning, StreamingKernelKMeans
+from mercer.data.format import RowFormat
 from mercer.datasets import many_clusters
 from mercer.exceptions import ModelFileError
 
@@ -143,7 +144,7 @@ def test_a_snapshot_that_was_cut_short_is_refused(tmp_path):
     "change",
     [
         *("clusters", "values", "thresholds", "weights", "key"),
-        *("centers", "counts", "seen", "factor", "means"),
+        *("centers", "counts", "seen", "factor", "means", "kernel", "format"),
     ],
 )
 def test_streams_that_do_not_belong_together_are_refused(change, tmp_path):
@@ -159,6 +160,8 @@ def test_streams_that_do_not_belong_together_are_refused(change, tmp_path):
         "seen": replace(means, seen=float("nan")),
         "factor": other,  # of rows with fewer columns
         "means": means.renumbered(np.arange(3)),  # of fewer clusters
+        "kernel": replace(means, factor=replace(means.factor, kernel=RBF(3.0))),
+        "format": replace(means, factor=replace(means.factor, format=RowFormat(np.dtype(float)))),
     }
     if change == "key":
         model.key_ = -1

@@ -9,13 +9,12 @@ been.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from mercer._threads import in_order
 from mercer._types import FloatArray, IdArray
@@ -73,6 +72,7 @@ class Plan:
     oversample: float
     recluster_every: int
     forgetting: float
+    keeps_means: bool  # of all rows, where the buffer has few of each cluster
     key: int  # of all draws
 
 
@@ -109,14 +109,17 @@ class Stream:
         return self.buffer_means() if self.means is None else self.means
 
     def buffer_means(self) -> MeanCenters:
-        return MeanCenters.of(self.graph, self.clusters, self.n_clusters, is_whole=self.by_whole)
+        """Of the buffer's clusters, by ties where those of all rows do the rest."""
+        is_whole = self.by_whole and self.means is None
+        return MeanCenters.of(self.graph, self.clusters, self.n_clusters, is_whole=is_whole)
 
     def labels(self, ids: IdArray) -> IdArray:
         """The clusters of these rows of the buffer, as any row gets its own."""
         if self.means is None:
             return self.clusters[ids]
-        view = self.means.view(np.float64)
-        return self.means.nearest(view(take(self.graph.rows, ids)))[0]
+        view, pieces = self.means.view(), range(0, len(ids), WORK_ROWS)
+        parts = (take(self.graph.rows, ids[at : at + WORK_ROWS]) for at in pieces)
+        return np.concatenate([self.means.nearest(view(rows))[0] for rows in parts])
 
     def renumbered(self, order: IdArray, weights: FloatArray) -> Stream:
         """The same clusters in another order, and what they weigh."""
@@ -176,7 +179,7 @@ def begun(
         n_iter=found.n_iter,
         is_converged=found.is_converged,
         by_whole=by_whole,
-        means=stream_means(graph, clusters, k, rng) if by_whole else None,
+        means=stream_means(graph, clusters, k, rng) if by_whole and plan.keeps_means else None,
     )
 
 
@@ -185,23 +188,25 @@ def absorbed(
 ) -> Stream:
     """Steps 9 to 14 for a batch of rows in the graph's format."""
     first_row, n_rows, decay = state.n_seen, rows.shape[0], 1.0 - plan.forgetting
+    state = replace(state, cluster_weights=decay * state.cluster_weights)
     if state.means is not None:
-        means = state.means.after(rows, weights, decay=decay, threads=threads)
-        state = replace(state, means=means)
+        means, joined = state.means.after(rows, weights, decay=decay, threads=threads)
+        state = replace(state, means=means, cluster_weights=state.cluster_weights + joined)
     new, ids, weights, state = _unseen(state, rows, weights)
     state = replace(state, n_seen=first_row + n_rows, n_batches=state.n_batches + 1)
     if not len(ids):
         return state
-    leverage, ties, labels = _looked_at(plan, state, new, weights, threads=threads)
-    counts = np.bincount(labels, weights=weights, minlength=state.n_clusters)
-    state = replace(state, cluster_weights=decay * state.cluster_weights + counts)
+    leverage, ties, clusters = _looked_at(plan, state, new, weights, threads=threads)
+    if state.means is None:
+        counts = np.bincount(clusters, weights=weights, minlength=state.n_clusters)
+        state = replace(state, cluster_weights=state.cluster_weights + counts)
     chances = _chances(plan, state, leverage, first_row + ids)
     chosen = np.flatnonzero(row_draws(plan.key, first_row, n_rows)[ids] < chances)
     if len(chosen):
         newcomers = cast(take(new, chosen), np.float64)
-        ties = ties.take(chosen)
-        clusters = labels[chosen] if state.means is None else _tied_clusters(state, ties)
-        state = _with_rows(plan, state, newcomers, ties, clusters, threads=threads)
+        state = _with_rows(
+            plan, state, newcomers, ties.take(chosen), clusters[chosen], threads=threads
+        )
     if state.pending >= plan.recluster_every:
         state = reclustered(plan, state, threads=threads)
     return state
@@ -229,35 +234,54 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
         F, weights, clusters, k, rounds=EXCHANGES, max_iter=EXCHANGE_SWEEPS, threads=threads
     )
     clusters = _with_untied(state.graph, state.vectors, clusters)
-    totals = np.zeros(k)
+    totals: FloatArray = np.zeros(k)
     totals[: state.n_clusters] = state.cluster_weights
-    means, is_other = _means(plan, state, clusters, k)
+    means, clusters, totals = _with_means(plan, state, clusters, totals)
     return replace(
         state,
         clusters=clusters,
         by_whole=whole_is_better(state.graph, k),
         means=means,
-        cluster_weights=np.where(is_other, 0.0, totals),
+        cluster_weights=totals,
         pending=0,
         drift=drift,
     )
 
 
-def _means(
-    plan: Plan, state: Stream, clusters: IdArray, n_clusters: int
-) -> tuple[StreamMeans | None, NDArray[np.bool_]]:
-    """The means of all rows that came, now that the buffer has these clusters.
+def _with_means(
+    plan: Plan, state: Stream, clusters: IdArray, totals: FloatArray
+) -> tuple[StreamMeans | None, IdArray, FloatArray]:
+    """Means of all rows that came now that the buffer has these clusters, and their weights.
 
-    And which numbers are of other clusters than before: of the buffer's, those that had no rows.
+    Numbers stay with clusters. Those of the means are their own; if means end, the clusters of the
+    buffer take the numbers of the means that most of their rows belonged to.
     """
-    is_other = np.bincount(state.clusters, minlength=n_clusters) == 0
-    if not whole_is_better(state.graph, n_clusters):
-        return None, is_other
-    rng = np.random.default_rng([plan.key, 5, state.n_batches])
-    if state.means is not None:
-        found = state.means.reclustered(state.graph, clusters, n_clusters, rng)
-        return (None, is_other) if found is None else found
-    return stream_means(state.graph, clusters, n_clusters, rng), is_other
+    k, graph, before = len(totals), state.graph, state.means
+    means, found = None, None
+    if plan.keeps_means and whole_is_better(graph, k):
+        rng = np.random.default_rng([plan.key, 5, state.n_batches])
+        if before is not None:
+            found = before.reclustered(graph, clusters, totals, rng)
+        else:
+            means = stream_means(graph, clusters, k, rng)
+    if found is not None:
+        return found[0], clusters, found[1]
+    had_rows = np.bincount(state.clusters, minlength=k) > 0
+    if before is not None:
+        clusters, had_rows = _renamed(clusters, state.labels(np.arange(len(graph))), k)
+    return means, clusters, np.where(had_rows, totals, 0.0)
+
+
+def _renamed(
+    clusters: IdArray, labels: IdArray, n_clusters: int
+) -> tuple[IdArray, NDArray[np.bool_]]:
+    """The clusters by the numbers of the labels they share most rows with; which share any."""
+    shared = np.zeros((n_clusters, n_clusters))
+    np.add.at(shared, (clusters, labels), 1.0)
+    rows, names = linear_sum_assignment(shared, maximize=True)
+    is_known = np.zeros(n_clusters, bool)
+    is_known[names] = shared[rows, names] > 0
+    return names[clusters], is_known
 
 
 def row_draws(key: int, first_row: int, n_rows: int) -> FloatArray:
@@ -284,7 +308,8 @@ def _unseen(
         heavier, more = order[place[is_known]], graph.weights.copy()
         np.add.at(more, heavier, summed[is_known])
         totals = state.cluster_weights.copy()
-        np.add.at(totals, state.labels(heavier), summed[is_known])
+        if state.means is None:  # else they have been counted
+            np.add.at(totals, state.clusters[heavier], summed[is_known])
         state = replace(state, graph=replace(graph, weights=more), cluster_weights=totals)
     order = np.argsort(ids[~is_known])
     ids, summed = ids[~is_known][order], summed[~is_known][order]
@@ -294,17 +319,18 @@ def _unseen(
 def _looked_at(
     plan: Plan, state: Stream, rows: Rows, weights: FloatArray, *, threads: int
 ) -> tuple[FloatArray, Ties, IdArray]:
-    """Leverage, ties and labels of new rows by the state as it is."""
+    """Leverage, ties and clusters of the buffer, of new rows by the state as it is."""
     graph = state.graph
-    dtype = np.float64 if _magnitude(rows) > LARGEST_SINGLE else graph.format.dtype.type
-    rows, (ties_of, labelled) = cast(rows, dtype), _labels_by(state, dtype)
+    largest = max(_magnitude(rows), _magnitude(graph.rows))
+    dtype = np.float64 if largest > LARGEST_SINGLE else graph.format.dtype.type
+    centers = state.buffer_means()
+    rows, ties_of = cast(rows, dtype), centers.view(dtype, nearest=False)
     ridge = _ridge(plan, state)
 
     def look(start: int) -> tuple[FloatArray, Ties, IdArray]:
         stop = start + WORK_ROWS
-        piece = part(rows, start, stop)
-        ties = ties_of(piece, weights[start:stop])
-        labels = labelled(piece, ties)
+        ties = ties_of(part(rows, start, stop), weights[start:stop])
+        labels = centers.nearest(ties)[0]
         if plan.sampling == "uniform":
             return np.zeros(len(ties)), ties, labels
         phi, kappa = graph.normalized(ties), graph.own_entries(ties)
@@ -318,26 +344,6 @@ def _looked_at(
     labels = np.concatenate([labels for _, _, labels in parts])
     labels[labels < 0] = _largest_cluster(state)  # tied to nothing
     return np.concatenate([p[0] for p in parts]), Ties.stacked([p[1] for p in parts]), labels
-
-
-def _labels_by(
-    state: Stream, dtype: Any
-) -> tuple[Callable[..., Ties], Callable[[Rows, Ties], IdArray]]:
-    """Rows and weights → ties; rows and these → labels."""
-    if state.means is not None:
-        by, view = state.means, state.means.view(dtype)
-        return state.graph.ties(dtype), lambda rows, ties: by.nearest(view(rows))[0]
-    centers = state.buffer_means()
-    return centers.view(dtype, nearest=False), lambda rows, ties: centers.nearest(ties)[0]
-
-
-def _tied_clusters(state: Stream, ties: Ties) -> IdArray:
-    """The clusters of the buffer that new rows are tied to most; the largest, if to none."""
-    s, k = len(state.graph), state.n_clusters
-    members = sp.csr_array((np.ones(s), (np.arange(s), state.clusters)), shape=(s, k))
-    sums = (ties.similarities @ members).toarray()
-    largest = np.bincount(state.clusters, weights=state.graph.weights, minlength=k).argmax()
-    return np.where(sums.any(axis=1), sums.argmax(axis=1), largest)
 
 
 def _with_untied(graph: NeighborKernel, vectors: FloatArray, clusters: IdArray) -> IdArray:

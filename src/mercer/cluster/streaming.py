@@ -86,9 +86,10 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
        that the buffer has of the cluster.)
 
     Memory O(max_size·(n_features + n_neighbors + n_clusters)), whatever the length of the stream;
-    time per row O(max_size·n_features). Rows wait until there are `batch_size` of them, so the
-    model depends on the rows that came, not on the calls that brought them. Before `initial_size`
-    rows there is a first model from `n_clusters` rows on, made anew as they grow by half.
+    time per row O(max_size·n_features + 256·n_clusters). Rows wait until there are `batch_size` of
+    them, so the model depends on the rows that came, not on the calls that brought them. Before
+    `initial_size` rows there is a first model from `n_clusters` rows on, made anew as they grow by
+    half.
 
     Parameters
     ----------
@@ -286,11 +287,12 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return self._install(fitted, None)
 
     def transform(self, X: Any) -> FloatArray:
-        """The distance of each row to each centre, in the space of the sparse kernel: (n, k).
+        """The distance of each row to each centre: (n, k).
 
-        With ``centers="mean"`` and ``normalize=True`` of rows and centres at length 1, a cluster
-        without a tie to the row being at a right angle. Without `normalize`, a row's label is the
-        nearest among the clusters that it has ties to.
+        With ``centers="mean"`` and ``normalize=True`` of rows and centres at length 1: in the space
+        of the kernel as pivots see it, if means are of all rows that came; else in that of the
+        sparse kernel, a cluster without a tie to the row being at a right angle. Without
+        `normalize`, a row's label is the nearest among the clusters that it has ties to.
         """
         source = as_source(X)
         tiles, n_rows = self._work(source, self._embedder, stage="transform")
@@ -356,8 +358,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         if self.search == "approximate":
             if self.centers == "mean":
                 raise ValueError(
-                    "search='approximate' needs centers='projected': with centers='mean' a row is "
-                    "compared with the few clusters it has ties to, and no search is made"
+                    "search='approximate' needs centers='projected': with centers='mean' rows are "
+                    "compared with the few clusters they have ties to, or with short vectors"
                 )
             require("faiss", "ann", "search='approximate'")
         initial, most = self._initial_size(), self._max_size()
@@ -391,6 +393,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             oversample=float(k if self.oversample is None else self.oversample),
             recluster_every=self.recluster_every or max(1, int(RECLUSTER * most)),
             forgetting=float(self.forgetting),
+            keeps_means=self.centers == "mean",
             key=key,
         )
 

@@ -87,10 +87,27 @@ def check_stream(state: Stream) -> None:
     means = state.means
     if means is not None:
         demand(isinstance(means, StreamMeans) and len(means.counts) == k, "a cluster has no mean")
-        n_columns = means.factor.pivots.shape[1]
-        demand(n_columns == state.graph.rows.shape[1], "the means are not of the buffer's columns")
+        check_pivots(means.factor, state.graph)
     drift = state.drift
     demand(isinstance(drift, float) and 0 <= drift < np.inf, "its drift is no number")
+
+
+def check_pivots(factor: PivotFactor, graph: NeighborKernel) -> None:
+    """The means are of rows like those of the buffer, by the same kernel."""
+    n_columns = factor.pivots.shape[1]
+    demand(n_columns == graph.rows.shape[1], "the means are not of the buffer's columns")
+    is_same = type(factor.pivots) is type(graph.rows) and repr(factor.kernel) == repr(graph.kernel)
+    demand(is_same, "the means are not of the buffer's kind of rows or kernel")
+    demand(_is_same_format(factor.format, graph.format), "the means see rows in another format")
+
+
+def _is_same_format(one: RowFormat, two: RowFormat) -> bool:
+    if len(one.blocks) != len(two.blocks) or one.dtype != two.dtype:
+        return False
+    pairs = zip(one.blocks, two.blocks, strict=True)
+    is_shifted = one.shift is not None, two.shift is not None
+    is_same = is_shifted[0] == is_shifted[1] and np.array_equal(one.shift, two.shift)  # type: ignore[arg-type]
+    return is_same and all(_is_same_format(*pair) for pair in pairs)
 
 
 def check_stream_means(means: StreamMeans) -> None:
