@@ -50,10 +50,10 @@ GAMMAS = (0.1, 1.0, 10.0, 100.0)  # of Fig. 1, which does not tell its bandwidth
 LEAST_CHANCE = 1e-9  # beside the largest, so that there are always 50 rows to draw
 FEW_CENTERS = 100  # up to here every method is tried
 BUFFER = {"initial_size": 3000, "max_size": 3000, "batch_size": 5000}  # for more of them
-LARGE_BUFFER = {  # for 10,000: as few batches as there can be, and one clustering
+LARGE_BUFFER = {  # for 10,000: one clustering, one batch
     "initial_size": 12_000,
     "max_size": 12_000,
-    "batch_size": 44_000,
+    "batch_size": 88_000,
     "max_iter": 3,
     "recluster_every": 10**6,
 }
