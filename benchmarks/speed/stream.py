@@ -2,7 +2,7 @@
 
 Parts, each written as soon as it is there: predict, drift, zipf, million (clusters of very unequal
 sizes, what a buffer of leverage is for) and equal (a thousand overlapping clusters of one size, ten
-rows of each in the buffer: what it is not for).
+rows of each in the buffer: what k-means is for).
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ def leading_eigenpairs(
 ) -> Eigenpairs:
     """The k largest eigenvalues of a symmetric matrix (dense, sparse, or a linear operator).
 
-    "auto" takes a dense solver for dense matrices (in float32, then polished in float64, for large
-    ones) and ARPACK otherwise. Iterations are bounded: what was reached is returned with its
-    residuals, and the caller says in words what it is worth.
+    "auto" takes a dense solver for dense matrices (in float32, then polished in float64, for a few
+    pairs of large ones) and ARPACK otherwise. Iterations are bounded: what was reached is returned
+    with its residuals, and the caller says in words what it is worth.
     """
     n = A.shape[0]
     k = min(k, n)
