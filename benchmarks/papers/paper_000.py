@@ -57,6 +57,10 @@ LARGE_BUFFER = {  # for 10,000: one clustering, one batch
     "max_iter": 3,
     "recluster_every": 10**6,
 }
+HOW_MANY = (
+    "Of 10,000 clusters: a buffer of 12,000, clustered once by at most three sweeps, and one batch "
+    "of 88,000; MiniBatchKMeans from one start."
+)
 SMALL_BUFFER = {"initial_size": 500, "max_size": 500, "batch_size": 2000}
 FAMILIES = {  # rows, clusters, sizes, shape, separation
     "100 equal, convex": (20_000, 100, "equal", "convex", 0.8),
@@ -404,6 +408,8 @@ def text(found: dict[str, Any]) -> str:
                      for data, rows in found[name].items()]  # fmt: skip
             lines += [table(["data", *heads], cells), ""]
             lines += [f"- {data}: {verdict(rows)}" for data, rows in found[name].items()]
+            if any(data.startswith("10,000") for data in found[name]):
+                lines += ["", HOW_MANY]
     if "compare" in found or "families" in found:
         lines += ["", "![NMI against CPU seconds, o: streams, x: others](000.png)"]
     return "\n".join(lines)
