@@ -449,8 +449,6 @@ def verdict(rows: dict[str, Any]) -> str:
     names = [name for name in ("MiniBatchKMeans", "Nyström + k-means") if name in rows]
     peers, both = [rows[name] for name in names], " and ".join(names)
     ours = {n: r for n, r in rows.items() if n.startswith("streaming")}
-    if not ours:
-        return "streams were not run."
     quickest = min(peer["seconds"] for peer in peers)
     most = max(peer["nmi"] for peer in peers)
     winners = {n: r["seconds"] / quickest for n, r in ours.items() if r["nmi"] > most}

@@ -113,13 +113,9 @@ class Stream:
         is_whole = self.by_whole and self.means is None
         return MeanCenters.of(self.graph, self.clusters, self.n_clusters, is_whole=is_whole)
 
-    def labels(self, ids: IdArray) -> IdArray:
-        """The clusters of these rows of the buffer, as any row gets its own."""
-        if self.means is None:
-            return self.clusters[ids]
-        view, pieces = self.means.view(), range(0, len(ids), WORK_ROWS)
-        parts = (take(self.graph.rows, ids[at : at + WORK_ROWS]) for at in pieces)
-        return np.concatenate([self.means.nearest(view(rows))[0] for rows in parts])
+    def labels(self) -> IdArray:
+        """The clusters of the buffer's rows; with means, as any row gets its own."""
+        return self.clusters.copy() if self.means is None else self.means.labels(self.graph)
 
     def renumbered(self, order: IdArray, weights: FloatArray) -> Stream:
         """The same clusters in another order, and what they weigh."""
@@ -268,7 +264,7 @@ def _with_means(
         return found[0], clusters, found[1]
     had_rows = np.bincount(state.clusters, minlength=k) > 0
     if before is not None:
-        clusters, had_rows = _renamed(clusters, state.labels(np.arange(len(graph))), k)
+        clusters, had_rows = _renamed(clusters, state.labels(), k)
     return means, clusters, np.where(had_rows, totals, 0.0)
 
 

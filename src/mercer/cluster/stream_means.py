@@ -90,6 +90,10 @@ class StreamMeans:
         """What makes scores squared distances, rows and means at length 1."""
         return np.full(len(Z), 2.0)
 
+    def labels(self, graph: NeighborKernel) -> IdArray:
+        """Of the buffer's rows."""
+        return self.nearest(_buffer_view(graph, self.view()))[0]
+
     def after(
         self, rows: Rows, weights: FloatArray, *, decay: float = 1.0, threads: int = 1
     ) -> tuple[StreamMeans, FloatArray]:

@@ -319,7 +319,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     @property
     def buffer_labels_(self) -> IdArray:
-        return self.stream_.labels(np.arange(len(self.stream_.graph)))
+        return self.stream_.labels()
 
     @property
     def leverage_(self) -> FloatArray:
