@@ -302,6 +302,27 @@ def test_theorem_3_and_corollary_4_no_breakdown_before_the_rank_of_k(
     assert np.abs(gram(factor.rows(X)) - K).max() < TOL[X.dtype] * K.max()
 
 
+@every_dtype
+@pytest.mark.parametrize(
+    ("kernel", "n", "n_features", "rank", "seeds"),
+    [
+        (Polynomial(1, 1.0, coef0=0.0), 50, 7, 7, 100),
+        (Polynomial(3, 0.1, coef0=1.0), 50, 3, 20, 100),
+        (Cosine(), 1500, 20, 20, 4),
+    ],
+    ids=["linear", "cubic", "cosine"],
+)
+@every({name: make for name, make in PROJECTIONS.items() if "cholesky" in name})
+def test_rounding_errors_are_never_taken_for_a_pivot(make, kernel, n, n_features, rank, seeds, dtype):
+    """A pivot more than K has divides rounding errors by their own root: F was wrong by 1000."""
+    for seed in range(seeds):
+        X = np.random.default_rng(seed).normal(5.0, 1.0, (n, n_features)).astype(dtype)
+        factor = fitted(make, X, rank=2 * rank, seed=seed, kernel=kernel)
+        assert factor.rank <= rank, seed
+        F, K = factor.rows(X[:50]), kernel(X[:50].astype(np.float64))
+        assert np.abs(gram(F) - K).max() < TOL[X.dtype] * K.max(), seed
+
+
 @every(GREEDY | {"cholesky-random": RANDOM["cholesky-random"]})
 @every_seed
 def test_theorem_5_error_decreases_with_every_step(make, seed):

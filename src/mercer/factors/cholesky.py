@@ -121,7 +121,8 @@ class IncompleteCholesky(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         rank = min(self.rank, n_rows)
-        return n_rows * rank * itemsize + 3 * min(n_rows, TILE) * min(self.block, rank) * itemsize
+        tiles = 3 * min(n_rows, TILE) * min(self.block, rank) * itemsize
+        return n_rows * rank * itemsize + tiles + 8 * rank**2
 
     def _check(self) -> None:
         if self.pivots not in ("random", "greedy"):
@@ -152,11 +153,14 @@ class Block:
     pivots: IdArray
     L: FloatArray
 
+    def first(self, n: int) -> Block:
+        return Block(self.pivots[:n], self.L[:n, :n])
+
 
 def pivoted_cholesky(kernel: Kernel, X: Rows, *, rank: int, tol: float = 0.0) -> Found:
     """Greedy incomplete Cholesky, one column per step: the textbook, for comparison (Alg. 1)."""
     residual = kernel.diagonal(X).astype(np.float64)
-    trace, floor = residual.sum(), _floor(residual, rank, residual.dtype)
+    trace, floor = residual.sum(), np.sqrt(rank) * _rounding(residual, residual.dtype)
     F, pivots = np.zeros((len(residual), rank)), np.empty(rank, np.intp)
     for r in range(rank):
         p = pivots[r] = residual.argmax()
@@ -182,14 +186,22 @@ def _blocked(
     """Choose a block of pivots, bring all rows up to date, until rank or tolerance is reached."""
     X, weights = sample.rows, sample.weights
     residual = kernel.diagonal(X).astype(np.float64)  # d_i = K_ii - (F Fᵀ)_ii
-    trace, floor = float(weights @ residual), _floor(residual, rank, X.dtype)
+    noise = _rounding(residual, X.dtype)
+    trace, floor = float(weights @ residual), np.sqrt(rank) * noise
     F, pivots, r = np.empty((len(weights), rank), X.dtype), np.empty(rank, np.intp), 0
+    L_inverse = np.zeros((rank, rank))  # L Lᵀ = K[B, B]
     while r < rank and (left := float(weights @ residual)) > tol * trace and left > 0:
         competing = Competition(kernel, X, F[:, :r], residual, weights, floor)
         chosen = choose(competing, size=min(block, rank - r))
         if chosen is None:
             break
-        stop = r + len(chosen.pivots)
+        below = _inverse_rows(L_inverse[:r, :r], F[chosen.pivots, :r], chosen.L)
+        sound = _n_sound(below, noise)
+        if not sound:  # nor is a smaller residual more than rounding
+            floor = max(floor, float(residual[chosen.pivots[0]]))
+            continue
+        chosen, stop = chosen.first(sound), r + sound
+        L_inverse[r:stop, :stop] = below[:sound, :stop]
         update = _tile_update(kernel, X, F, residual, r, chosen)
         for _ in in_order(update, spans(len(weights)), threads):
             pass
@@ -286,9 +298,32 @@ def _block(candidates: IdArray, L: FloatArray, order: IdArray) -> Block | None:
     return Block(candidates[order], L[: len(order), order].T)
 
 
-def _floor(diagonal: FloatArray, rank: int, dtype: Any) -> float:
-    """Residuals below this are rounding errors of a diagonal of this size."""
-    return float(8 * np.sqrt(rank) * np.finfo(dtype).eps * diagonal.max(initial=0.0))
+def _rounding(diagonal: FloatArray, dtype: Any) -> float:
+    """A bound of the rounding error of one kernel value.
+
+    8 units: the largest residual of a row that rounding alone had left was 1.8 units times
+    1 + ‖w‖² (see `_n_sound`) in 5,400 factorisations of kernels of rank 6 to 70, in both precisions.
+    """
+    return float(8 * np.finfo(dtype).eps * diagonal.max(initial=0.0))
+
+
+def _inverse_rows(L_inverse: FloatArray, Fp: FloatArray, L: FloatArray) -> FloatArray:
+    """The rows that a block adds to L⁻¹: [-L_b⁻¹ F_p L⁻¹, L_b⁻¹], after the F_p of its pivots."""
+    own = solve_triangular(L, np.eye(len(L)), lower=True)
+    return np.hstack([-own @ (Fp.astype(np.float64) @ L_inverse), own])
+
+
+def _n_sound(rows: FloatArray, noise: float) -> int:
+    """How many of the new pivots come before the first whose residual is of rounding size.
+
+    With w the coefficients of a pivot's kernel function in those before it, its residual is
+    d = (1, -w) K (1, -w)ᵀ. Errors of size `noise` in K, independent of each other, become one of
+    noise·(1 + ‖w‖²) in d. Greedy pivots keep w small; random ones do not: drawn by volume,
+    ‖w‖² has mean rank and no variance, so that no fixed bound of d would do. The pivot's row of
+    L⁻¹ is (-w, 1)/√d: d is more than rounding while noise·‖row‖² < 1.
+    """
+    is_rounding = noise * np.einsum("ij,ij->i", rows, rows) >= 1
+    return int(is_rounding.argmax()) if is_rounding.any() else len(rows)
 
 
 def _whitening(kernel: Kernel, X: Rows, found: Found) -> FloatArray:
