@@ -313,7 +313,9 @@ def test_theorem_3_and_corollary_4_no_breakdown_before_the_rank_of_k(
     ids=["linear", "cubic", "cosine"],
 )
 @every({name: make for name, make in PROJECTIONS.items() if "cholesky" in name})
-def test_rounding_errors_are_never_taken_for_a_pivot(make, kernel, n, n_features, rank, seeds, dtype):
+def test_rounding_errors_are_never_taken_for_a_pivot(
+    make, kernel, n, n_features, rank, seeds, dtype
+):
     """A pivot more than K has divides rounding errors by their own root: F was wrong by 1000."""
     for seed in range(seeds):
         X = np.random.default_rng(seed).normal(5.0, 1.0, (n, n_features)).astype(dtype)

@@ -302,7 +302,7 @@ def _rounding(diagonal: FloatArray, dtype: Any) -> float:
     """A bound of the rounding error of one kernel value.
 
     8 units: the largest residual of a row that rounding alone had left was 1.8 units times
-    1 + ‖w‖² (see `_n_sound`) in 5,400 factorisations of kernels of rank 6 to 70, in both precisions.
+    1 + ‖w‖² (see `_n_sound`), in 5,400 factorisations of rank 6 to 70 in both precisions.
     """
     return float(8 * np.finfo(dtype).eps * diagonal.max(initial=0.0))
 
