@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from waiting import HANG
+
 MODELS = Path(__file__).parent / "models"
-SECONDS = 60.0  # for one file; generous, as machines of continuous integration are slow
 
 READER = Path(__file__).parent / "hostile_reader.py"
 
@@ -38,7 +39,7 @@ class Outcome:
     value: Any
     error: tuple[str, ...]  # the classes of the error, from its own to object; empty if none
     words: str
-    seconds: float
+    seconds: float  # of CPU time: others may keep the machine busy
     memory: int  # bytes at the peak, beyond what was there before
 
 
@@ -65,7 +66,7 @@ class Reader:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([verb, argument]) + "\n")
         self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
+        ready, _, _ = select.select([self.process.stdout], [], [], HANG)
         line = self.process.stdout.readline() if ready else ""
         if not line:
             raise Died(f"{verb}: {self.close()}")

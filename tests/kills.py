@@ -26,6 +26,7 @@ import numpy as np
 from mercer.cli.app import app
 from mercer.datasets import rings
 from mercer.io import load, read_labels
+from waiting import wait_until
 
 SERVER = """
 import json, os, sys, traceback
@@ -244,7 +245,11 @@ def survive(server: Server, name: str, n_kills: int, folder: Path, seed: int = 0
     while counts.kills < n_kills:
         pause = draw.uniform(0, 1.05 * seconds)
         is_early = draw.random() < 0.5  # any moment; else one at which a file is being written
-        wait = (lambda p=pause: time.sleep(p)) if is_early else (lambda: near_a_file(folder, draw))
+        wait = (
+            (lambda p=pause: time.sleep(p))
+            if is_early
+            else (lambda: near_a_file(folder, draw, seconds))
+        )
         was_killed = server.kill(verb.arguments(folder, "new"), wait)
         counts.kills += was_killed
         counts.finished += not was_killed
@@ -255,11 +260,9 @@ def survive(server: Server, name: str, n_kills: int, folder: Path, seed: int = 0
     return counts
 
 
-def near_a_file(folder: Path, draw: random.Random) -> None:
-    """Until a temporary file appears, and a moment longer."""
-    end = time.monotonic() + 5
-    while time.monotonic() < end and not temporaries(folder):
-        time.sleep(0.0002)
+def near_a_file(folder: Path, draw: random.Random, seconds: float) -> None:
+    """Until a temporary file appears, or the work is over, and a moment longer."""
+    wait_until(lambda: temporaries(folder), within=5 + 2 * seconds, every=0.0002)
     time.sleep(draw.choice([0, draw.uniform(0, 0.001), draw.uniform(0, 0.01)]))
 
 

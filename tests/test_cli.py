@@ -26,6 +26,7 @@ from mercer.cli.progress import Bar, LogLines, rich_progress
 from mercer.datasets import ring_and_core, rings
 from mercer.io import load, read_labels
 from mercer.metrics import adjusted_rand
+from waiting import HANG
 
 RUN_MAIN = """
 import signal
@@ -432,7 +433,7 @@ def test_debug_shows_the_traceback() -> None:
 def test_a_missing_extra_is_named() -> None:
     code = "import sys; sys.modules['typer'] = None; from mercer.cli import main; main()"
     process = start("--help", code=code)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HANG)
     assert process.returncode == 1
     assert out == ""
     assert err.startswith("error: the command line needs the package 'typer'")
@@ -453,14 +454,14 @@ finally:
     assert not {{"numpy", "scipy", "sklearn", "numba", "matplotlib"}} & set(sys.modules)
 """
     process = start("--help", code=code)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HANG)
     assert process.returncode == 0, err
     assert "cluster" in out
 
 
 def test_errors_in_a_process_are_one_line_and_a_code(tmp_path: Path) -> None:
     process = start("cluster", tmp_path / "none.npy")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HANG)
     assert (process.returncode, out) == (1, "")
     assert err == f"error: there is no file {tmp_path / 'none.npy'}; check the path\n"
 
@@ -482,7 +483,7 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path, method: str, stage: 
     while f"] {stage}" not in (line := process.stderr.readline()):
         assert line, "the work ended early"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=HANG)
     assert process.returncode == 130, err
     assert err.splitlines()[-1].startswith("interrupted")
     assert "Traceback" not in err

@@ -22,6 +22,7 @@ from mercer.cli.examples import EXAMPLES
 from mercer.cli.progress import Bar, LogLines, rich_progress
 from mercer.cli.verbs import EXIT_CODES
 from mercer.datasets import rings
+from waiting import HANG
 
 VERBS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
 
@@ -34,7 +35,7 @@ def run(*arguments: object, **environment: str) -> Any:
 def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mercer", *arguments]
     return subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=120
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=HANG
     )
 
 
@@ -209,6 +210,6 @@ def test_exit_codes() -> None:
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     command = f"{shlex.quote(sys.executable)} -m mercer cluster --help | head -n 1"
     answer = subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, timeout=120, check=True
+        ["sh", "-c", command], capture_output=True, text=True, timeout=HANG, check=True
     )
     assert answer.stderr == ""

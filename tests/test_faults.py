@@ -22,6 +22,7 @@ from mercer import KernelKMeans
 from mercer.datasets import blobs, rings
 from mercer.io import load, read_labels, save
 from mercer.io.atomic import replacing
+from waiting import HANG, wait_until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 
@@ -32,7 +33,7 @@ import sys, time
 import mercer.io.atomic as atomic
 def wait(path):
     sys.stderr.write("written\\n"); sys.stderr.flush()
-    time.sleep(30)
+    time.sleep(3600)
 atomic._sync_file = wait
 """
 
@@ -107,10 +108,7 @@ def test_a_signal_removes_what_is_half_written(
 
 
 def await_words(path: Path, words: str) -> None:
-    end = time.monotonic() + 60
-    while not (path.exists() and words in path.read_text()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    assert wait_until(lambda: path.exists() and words in path.read_text())
 
 
 @posix
@@ -319,7 +317,7 @@ def fresh(*arguments: object, **environment: str) -> tuple[int, bytes, bytes]:
         env={**os.environ, **environment},
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=HANG,
     )
     lines = done.stderr.splitlines(keepends=True)
     words = b"".join(line for line in lines if not line.startswith((b"mercer [", b"warning: ")))

@@ -29,6 +29,7 @@ from mercer.data.batches import BatchSource
 from mercer.exceptions import EngineError, MercerWarning
 from mercer.scale import Processes, local_cluster
 from mercer.scale.parcels import pack, share, travels
+from waiting import HANG, wait_until
 
 N = 20_000  # three tiles, the last one cut
 
@@ -508,10 +509,7 @@ def test_ctrl_c_cancels_what_is_under_way(client: Any, many: Any) -> None:
 
     with on(client), listening(press), pytest.raises(KeyboardInterrupt):
         KernelKMeans(3, rank=16, random_state=0).fit(path)
-    deadline = time.monotonic() + 20
-    while any(client.processing().values()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(client.processing().values())
+    assert wait_until(lambda: not any(client.processing().values()), every=0.1)
 
 
 SCHEDULER = """
@@ -740,7 +738,7 @@ def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     script = folder / "script.py"
     script.write_text(text)
     return subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=HANG, check=False
     )
 
 

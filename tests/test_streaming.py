@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +21,7 @@ from mercer import RBF, Cosine, HistogramIntersection, MercerWarning, StreamingK
 from mercer.data.format import RowFormat
 from mercer.datasets import many_clusters
 from mercer.exceptions import ModelFileError
+from waiting import wait_until
 
 SIZES = {"initial_size": 120, "max_size": 150, "batch_size": 60}
 
@@ -494,6 +494,10 @@ def test_too_short_an_input_is_told(tmp_path):
         streamed(iter([]), tmp_path)
 
 
+def size(path):
+    return path.stat().st_size if path.exists() else 0
+
+
 @pytest.mark.slow
 def test_a_killed_stream_resumes_to_the_same_labels(tmp_path):
     X, _ = clusters(n=8000)
@@ -507,12 +511,12 @@ def test_a_killed_stream_resumes_to_the_same_labels(tmp_path):
     line = [sys.executable, "-c", RUN, "stream", *map(str, arguments["two"]), *OPTIONS]
     for _ in range(3):
         process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 20
-        size = files["two"][0].stat().st_size if files["two"][0].exists() else 0
-        while time.monotonic() < until and process.poll() is None:
-            if files["two"][0].exists() and files["two"][0].stat().st_size > size + 4000:
-                break
-            time.sleep(0.01)
+        before = size(files["two"][0])
+        assert wait_until(
+            lambda child=process, n=before: (
+                child.poll() is not None or size(files["two"][0]) > n + 4000
+            )
+        )
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert command(*arguments["two"]).returncode == 0
