@@ -25,6 +25,8 @@ from mercer.kernels import RBF, Cosine, Laplacian, Polynomial
 from mercer.kernels.given import GramMatrix
 from mercer.metrics import accuracy
 
+pytestmark = pytest.mark.numeric
+
 SEEDS = range(10)
 GAMMA = 0.3
 KERNEL = RBF(GAMMA)

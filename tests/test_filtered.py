@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from mercer.embeddings.filtered import chebyshev, filtered_eigenpairs, lower_bound, ritz_pairs
 from mercer.embeddings.incremental import polished
 
+pytestmark = pytest.mark.numeric
+
 seeds = pytest.mark.parametrize("seed", range(3))
 
 

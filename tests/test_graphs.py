@@ -46,6 +46,7 @@ def clustered(X, k=3, **parameters):
 # The walk on a graph
 
 
+@pytest.mark.numeric
 @every_seed
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_walk_has_the_eigenvectors_of_the_dense_problem(seed, sparse):
@@ -61,6 +62,7 @@ def test_a_walk_has_the_eigenvectors_of_the_dense_problem(seed, sparse):
     assert walk.residuals.max() < 1e-8
 
 
+@pytest.mark.numeric
 @every_seed
 @pytest.mark.parametrize("solver", ["auto", "arpack", "lobpcg"])
 def test_large_walks_agree_with_the_dense_solver(seed, solver):
@@ -73,6 +75,7 @@ def test_large_walks_agree_with_the_dense_solver(seed, solver):
     assert np.allclose(walk.values, values, atol=1e-6)
 
 
+@pytest.mark.numeric
 def test_the_vectors_of_unconnected_parts_are_their_indicators():
     W = scipy.linalg.block_diag(*(random_graph(seed, 20, 0.6) for seed in range(4)))
     walk = leading_walk(W, np.ones(80), 6, solver="auto", rng=np.random.default_rng(0))
@@ -83,6 +86,7 @@ def test_the_vectors_of_unconnected_parts_are_their_indicators():
         assert np.count_nonzero(part[0]) == 1
 
 
+@pytest.mark.numeric
 def test_walks_of_dense_ties_do_not_depend_on_their_unit() -> None:
     """Ties are there or not: none is too small to be one (scipy drops dense ones below 1e-8)."""
     W = np.full((6, 6), 1e-9)
@@ -112,6 +116,7 @@ def test_neighbors_find_shapes(seed, n):
         assert np.array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.numeric
 @every_seed
 def test_neighbors_are_those_of_scikit_learn(seed):
     X, _ = blobs(seed)
@@ -153,6 +158,7 @@ def test_neighbors_have_no_rank():
 # Affinities that are given
 
 
+@pytest.mark.numeric
 @every_seed
 def test_a_given_graph_gives_what_its_rows_give(seed):
     X, y = blobs(seed)
@@ -164,6 +170,7 @@ def test_a_given_graph_gives_what_its_rows_give(seed):
         assert np.array_equal(model.predict(W), model.labels_)
 
 
+@pytest.mark.numeric
 @every_seed
 def test_a_sparse_graph_is_the_dense_one(seed):
     X, _ = blobs(seed)
@@ -174,6 +181,7 @@ def test_a_sparse_graph_is_the_dense_one(seed):
     )
 
 
+@pytest.mark.numeric
 @every_seed
 def test_a_graph_is_the_same_at_any_scale(seed):
     W = neighbor_matrix(blobs(seed)[0])
@@ -275,6 +283,7 @@ def test_eigenvectors_that_did_not_converge_are_told(monkeypatch):
 # Many cuts of one graph
 
 
+@pytest.mark.numeric
 @every_seed
 @pytest.mark.parametrize("approximation", ["landmarks", "neighbors", "cholesky"])
 def test_one_graph_is_cut_into_any_number(seed, approximation):
@@ -290,6 +299,7 @@ def test_one_graph_is_cut_into_any_number(seed, approximation):
         assert (np.diff(counts) <= 0).all()
 
 
+@pytest.mark.numeric
 def test_a_cut_is_what_a_fit_would_have_found():
     X, _ = blobs(0, 900)
     most = clustered(X, 6, rank=200)

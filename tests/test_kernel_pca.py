@@ -71,6 +71,7 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("name", APPROXIMATIONS)
 @every_dtype
 def test_scores_are_those_of_scikit_learn(name, dtype):
@@ -84,6 +85,7 @@ def test_scores_are_those_of_scikit_learn(name, dtype):
     assert np.allclose(model.eigenvalues_, peer.eigenvalues_, rtol=rtol)
 
 
+@pytest.mark.numeric
 def test_exact_scores_and_eigenvalues_agree_up_to_sign():
     X = cloud(0)
     peer = decomposition.KernelPCA(3, kernel="rbf", gamma=0.02).fit(X)
@@ -95,6 +97,7 @@ def test_exact_scores_and_eigenvalues_agree_up_to_sign():
     assert np.allclose(model.explained_variance_ratio_, K[:3] / K.sum(), rtol=1e-8)
 
 
+@pytest.mark.numeric
 @every_approximation
 def test_scores_are_centred_and_uncorrelated(approximation):
     X = cloud(2)
@@ -105,6 +108,7 @@ def test_scores_are_centred_and_uncorrelated(approximation):
     assert np.abs(gram - np.diag(np.diag(gram))).max() < slack * gram.max()
 
 
+@pytest.mark.numeric
 @every_approximation
 @every_dtype
 def test_the_scores_of_a_row_are_its_own(approximation, dtype):
@@ -126,6 +130,7 @@ def test_fit_transform_is_fit_then_transform(approximation, dtype):
     assert np.array_equal(scores, pca(approximation).fit(X, sample_weight=w).transform(X))
 
 
+@pytest.mark.numeric
 @every_approximation
 def test_weights_are_rows_twice(approximation):
     X = cloud(4, n=150)
@@ -136,6 +141,7 @@ def test_weights_are_rows_twice(approximation):
     assert misfit(repeated.transform(X), weighted.transform(X)) < 1e-10
 
 
+@pytest.mark.numeric
 def test_sparse_is_dense():
     X = np.where(cloud(5) > 5, cloud(5), 0.0)
     for approximation in ("cholesky", "quantized", "exact"):
@@ -173,6 +179,7 @@ def test_more_components_than_there_are():
     assert model.transform(cloud(0)).shape[1] == 19  # centring takes one
 
 
+@pytest.mark.numeric
 def test_every_component_is_given_by_default():
     X = cloud(0, n=50)
     model = pca("exact", n_components=None).fit(X)
@@ -199,6 +206,7 @@ def test_inverse_transform_returns_rows():
     assert ((back - X) ** 2).sum() < 0.02 * ((X - X.mean(axis=0)) ** 2).sum()
 
 
+@pytest.mark.numeric
 def test_inverse_transform_is_the_ridge_regression_of_scikit_learn():
     X = cloud(0) - cloud(0).mean(axis=0)
     model = pca("exact", fit_inverse_transform=True, alpha=0.5).fit(X)
@@ -287,6 +295,7 @@ def test_a_file_that_does_not_fit_together_is_refused(name, change, tmp_path):
         load(tmp_path / "pca.model")
 
 
+@pytest.mark.numeric
 def test_components_of_random_bins():
     X = np.random.default_rng(0).normal(size=(300, 3)) * [4.0, 1.0, 0.2]
     model = KernelPCA(2, kernel="laplacian", approximation="binning", rank=2000, random_state=0)

@@ -25,6 +25,8 @@ from mercer.kernels import (
 from mercer.kernels.bandwidth import choose_gamma
 from mercer.kernels.probe import probe_kernel
 
+pytestmark = pytest.mark.numeric
+
 KERNELS = {
     "rbf": (RBF(0.7), reference.rbf(0.7)),
     "laplacian": (Laplacian(0.4), reference.laplacian(0.4)),

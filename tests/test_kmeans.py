@@ -14,6 +14,8 @@ import reference
 from mercer.partitions.kmeans import INIT_ROWS, kmeans, kmeans_plus_plus, lloyd
 from mercer.partitions.numbering import content_order, numbering
 
+pytestmark = pytest.mark.numeric
+
 
 def problem(seed, n=400, d=4, k=5, dtype=np.float64):
     rng = np.random.default_rng(seed)

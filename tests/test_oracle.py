@@ -31,6 +31,8 @@ from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, 
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.kmeans import kmeans_plus_plus, lloyd
 
+pytestmark = pytest.mark.numeric
+
 STAGE = "oracle examples"
 EPS = {"f4": np.finfo("f4").eps, "f8": np.finfo("f8").eps}
 

@@ -14,6 +14,8 @@ from mercer.data import as_source
 from mercer.data.sample import as_sample
 from mercer.factors.rare import _residuals
 
+pytestmark = pytest.mark.numeric
+
 
 def far_rows(n: int = 20_000, n_rare: int = 12) -> Any:
     """A blob, and a few rows far from it; read-only."""

@@ -87,6 +87,7 @@ def angle(A, B):
 # --- nearest landmarks ----------------------------------------------------------------------------
 
 
+@pytest.mark.numeric
 @few_seeds
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 40])
 @pytest.mark.parametrize("by", ["products", "grid"])
@@ -104,6 +105,7 @@ def test_nearest_landmarks_are_those_of_brute_force(by, d, seed):
         assert distances == pytest.approx(squares, rel=1e-12)
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @pytest.mark.parametrize("by", ["products", "grid"])
 def test_equally_near_landmarks_are_taken_by_number(by, d):
@@ -119,6 +121,7 @@ def test_equally_near_landmarks_are_taken_by_number(by, d):
     assert np.array_equal(idx, expected)
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("d", [2, 16, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_ties_of_a_row_are_the_same_wherever_it_stands(d, dtype):
@@ -170,6 +173,7 @@ def test_rank_weights_and_weights_that_underflow():
 # --- the graph and its eigenvectors ---------------------------------------------------------------
 
 
+@pytest.mark.numeric
 @few_seeds
 def test_the_transfer_cut_folds_rows_away(seed):
     """E = Bᵀ D⁻¹ B; its eigenvalues are those of D^-½ B D_L⁻¹ Bᵀ D^-½."""
@@ -187,6 +191,7 @@ def test_the_transfer_cut_folds_rows_away(seed):
     assert angle(scaled, vectors) < SUBSPACE
 
 
+@pytest.mark.numeric
 @few_seeds
 def test_with_every_row_a_landmark_it_is_the_dense_bipartite_problem(seed):
     X, y = touching_blobs(seed, 250)
@@ -204,6 +209,7 @@ def test_with_every_row_a_landmark_it_is_the_dense_bipartite_problem(seed):
     assert adjusted_rand_score(y, model.labels_) >= 0.9
 
 
+@pytest.mark.numeric
 @few_seeds
 @pytest.mark.parametrize("approximation", ["exact", "cholesky", "nystrom"])
 def test_with_full_rank_it_is_the_dense_kernels_problem(approximation, seed):
@@ -224,6 +230,7 @@ def test_with_full_rank_it_is_the_dense_kernels_problem(approximation, seed):
     assert adjusted_rand_score(expected, model.labels_) >= 0.99
 
 
+@pytest.mark.numeric
 @few_seeds
 def test_weight_two_is_the_row_twice_for_the_graph(seed):
     X, _ = touching_blobs(seed, 300)
@@ -235,6 +242,7 @@ def test_weight_two_is_the_row_twice_for_the_graph(seed):
     assert np.array_equal(weighted.predict(X), repeated.predict(X))
 
 
+@pytest.mark.numeric
 @few_seeds
 def test_labels_by_the_shortcut_of_cones_are_the_largest_inner_products(seed):
     """Rows whose landmarks agree are not looked at again; nothing may change by it."""
@@ -263,6 +271,7 @@ def spectrum(n, seed=0):
     return (A + A.T) / 2
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("n", [60, 450])  # in float64 alone; in float32, then polished
 @pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "lobpcg"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -279,6 +288,7 @@ def test_eigensolvers_agree_with_a_full_decomposition(form, solver, n):
     assert found.vectors.T @ found.vectors == pytest.approx(np.eye(4), abs=1e-7)
 
 
+@pytest.mark.numeric
 def test_a_large_dense_matrix_is_polished_in_float64():
     found = leading_eigenpairs(spectrum(450), 4, rng=rng())
     assert "polished" in found.solver
@@ -305,6 +315,7 @@ def test_an_unknown_solver_and_more_pairs_than_rows():
     assert len(leading_eigenpairs(np.eye(3), 10, rng=rng()).values) == 3
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("solver", ["dense", "arpack", "lobpcg"])
 def test_every_solver_gives_the_same_clusters(solver):
     X, _ = touching_blobs(0, 1500)
@@ -431,6 +442,7 @@ def test_memberships_are_shares_and_the_largest_is_the_label(params):
     assert np.array_equal(shares.argmax(axis=1), model.labels_)
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("params", [{}, {"ensemble": 10}, {"approximation": "cholesky"}])
 def test_transform_gives_unit_coordinates(params):
     X, _ = touching_blobs(0, 1200)

@@ -45,6 +45,7 @@ def squared_distances(kernel, X, rows, coefficients):
     return 2.0 - 2.0 * unit @ coefficients.T / np.sqrt(lengths)
 
 
+@pytest.mark.numeric
 @seeds
 @kernels
 def test_means_are_those_of_all_rows_in_feature_space(seed, kernel):
@@ -71,6 +72,7 @@ def test_means_are_those_of_all_rows_in_feature_space(seed, kernel):
         assert means.counts == pytest.approx(members.sum(axis=1))
 
 
+@pytest.mark.numeric
 @seeds
 def test_threads_and_weights_do_not_matter(seed):
     X, _ = cloud(seed, 6000)
@@ -93,6 +95,7 @@ def test_what_was_counts_less_when_it_is_to_be_forgotten():
     assert moved[1] > moved[0]
 
 
+@pytest.mark.numeric
 @seeds
 def test_means_go_where_rows_gain_more_than_they_lose(seed):
     """Two means share a cluster and none is in another: one of the two moves, all others stay."""
@@ -120,6 +123,7 @@ def test_means_go_where_rows_gain_more_than_they_lose(seed):
     assert normalized_mutual_info_score(y, labels) > 0.95
 
 
+@pytest.mark.numeric
 @seeds
 def test_gains_are_by_the_means_of_other_rows(seed):
     """Against the mean without the row, made anew for each of them."""
@@ -150,6 +154,7 @@ def test_gains_are_by_the_means_of_other_rows(seed):
     assert len(graph) == len(X)
 
 
+@pytest.mark.numeric
 @seeds
 @kernels
 def test_other_pivots_see_the_same_means(seed, kernel, monkeypatch):
@@ -166,6 +171,7 @@ def test_other_pivots_see_the_same_means(seed, kernel, monkeypatch):
         assert new == pytest.approx(old, abs=1e-4)
 
 
+@pytest.mark.numeric
 def test_pivots_follow_a_buffer_that_has_moved():
     X, y = cloud(0, 300)
     means = begun(X, y, 6)[1]
@@ -249,6 +255,7 @@ def test_rows_without_a_length_do_not_shorten_a_mean():
     assert joined.sum() == 100
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("centers", ["mean", "projected"])
 def test_weights_and_buffer_labels_are_of_the_clusters_that_are_predicted(centers):
     X, _ = many_clusters(20_000, 60, sizes="zipf", random_state=0)
@@ -267,6 +274,7 @@ def test_weights_and_buffer_labels_are_of_the_clusters_that_are_predicted(center
     assert same == 1.0 if centers == "mean" else same > 0.7
 
 
+@pytest.mark.numeric
 def test_numbers_stay_with_clusters_when_means_end():
     X, _ = many_clusters(8000, 30, n_features=8, separation=4.0, random_state=0)
     sizes = {"initial_size": 200, "max_size": 900, "batch_size": 200, "n_neighbors": 12}

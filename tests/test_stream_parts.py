@@ -27,6 +27,8 @@ from mercer.embeddings.leverage import ridge_leverage, secular_leverage, squared
 from mercer.factors.neighbors import _mutual, neighbor_kernel, remade
 from mercer.partitions.warm import exchanged, label_means, relabelled
 
+pytestmark = pytest.mark.numeric
+
 seeds = pytest.mark.parametrize("seed", range(3))
 DOUBLE = RowFormat(np.dtype(np.float64))
 

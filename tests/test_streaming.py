@@ -56,6 +56,7 @@ def assert_same_stream(one, two, X):
     assert np.array_equal(one.predict(X), two.predict(X))
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sampling", ["leverage", "ridge", "uniform"])
 def test_any_split_into_calls_is_the_same_stream(seed, sampling):
@@ -102,6 +103,7 @@ def test_clusters_of_any_shape_are_labelled_by_ties():
     assert normalized_mutual_info_score(y, model.predict(X)) == 1.0
 
 
+@pytest.mark.numeric
 def test_rows_one_by_one_are_the_same_stream():
     X, _ = clusters(n=260)
     with pytest.warns(MercerWarning, match="wait in the queue"):
@@ -112,6 +114,7 @@ def test_rows_one_by_one_are_the_same_stream():
     assert_same_stream(slow, make().partial_fit(X), X)
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("cut", [3, 50, 119, 130, 200, 333])
 def test_a_saved_stream_goes_on_as_if_it_had_not_been(cut, tmp_path):
     X, _ = clusters()
@@ -262,6 +265,7 @@ def test_batches_are_copied():
     assert_same_stream(model.partial_fit(X[100:]), make().partial_fit(X), X)
 
 
+@pytest.mark.numeric
 def test_equal_rows_are_one_row_of_more_weight():
     X, y = clusters()
     model = make().partial_fit(X[:180])
