@@ -65,6 +65,7 @@ def test_the_share_of_common_bins_is_the_kernel():
         assert np.allclose(np.diag(K), 1.0)
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("gamma", [0.05, 0.5, 3.0])
 @pytest.mark.parametrize("n", [60, 300])
 def test_products_degrees_and_diagonal_equal_those_of_the_dense_matrix(gamma, n):
@@ -83,6 +84,7 @@ def test_products_degrees_and_diagonal_equal_those_of_the_dense_matrix(gamma, n)
     np.testing.assert_allclose(one[tied], expected[:, 0], atol=1e-12)
 
 
+@pytest.mark.numeric
 def test_threads_do_not_change_a_bit():
     X = cloud(2000)
     one, two = (RandomBinning(50).fit(Laplacian(1.0), X, rng=rng(), threads=t) for t in (1, 2))
@@ -137,6 +139,7 @@ def test_sparse_rows_fall_into_the_bins_of_dense_ones(dtype):
     np.testing.assert_allclose(found[tied], K[tied], atol=1e-12)
 
 
+@pytest.mark.numeric
 def test_eigenvectors_are_those_of_the_dense_graph():
     X = cloud(90)  # few rows: every bin is kept
     factor = RandomBinning(64).fit(Laplacian(0.5), X, rng=rng())
@@ -152,6 +155,7 @@ def test_eigenvectors_are_those_of_the_dense_graph():
         assert abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) > 1 - 1e-6
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
 def test_solvers_agree(solver):
     X, y = make_blobs(600, 4, centers=3, random_state=0)

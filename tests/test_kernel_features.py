@@ -115,6 +115,7 @@ def test_fit_transform_with_equal_rows_and_weights(approximation):
     assert np.array_equal(F[60:], F[:60][::2])
 
 
+@pytest.mark.numeric
 @every_approximation
 @every_seed
 def test_a_row_has_its_features_in_any_split(approximation, seed):
@@ -128,6 +129,7 @@ def test_a_row_has_its_features_in_any_split(approximation, seed):
     assert np.array_equal(model.transform(X[order]), whole[order])
 
 
+@pytest.mark.numeric
 @every_approximation
 @every_dtype
 def test_threads_and_blocks_change_no_bit(approximation, dtype):

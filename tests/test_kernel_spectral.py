@@ -72,6 +72,7 @@ def same_up_to_sign(A, B, tol):
 # Against the original algorithm
 
 
+@pytest.mark.numeric
 @seeds
 @pytest.mark.parametrize("by_qr", [True, False])
 def test_the_symmetric_problem_gives_what_the_original_gives(seed, by_qr):
@@ -86,6 +87,7 @@ def test_the_symmetric_problem_gives_what_the_original_gives(seed, by_qr):
     assert same_up_to_sign(*(Z / np.linalg.norm(Z, axis=0) for Z in (ours, theirs)), 1e-8)
 
 
+@pytest.mark.numeric
 @seeds
 def test_coefficients_solve_the_reduced_set_equations(seed):
     X, sample, factor, found = fitted(seed)
@@ -102,6 +104,7 @@ def test_coefficients_solve_the_reduced_set_equations(seed):
     assert np.allclose(scores.degrees**2, (F @ F.sum(0)) ** 2 / (F.sum(0) ** 2).sum())
 
 
+@pytest.mark.numeric
 @seeds
 def test_both_biases_are_the_optimal_one_at_full_rank(seed):
     """The paper: they differ only by what the reduced set does not see."""
@@ -118,6 +121,7 @@ def test_both_biases_are_the_optimal_one_at_full_rank(seed):
     assert found.bias == pytest.approx(original, abs=1e-3)
 
 
+@pytest.mark.numeric
 @seeds
 def test_a_second_kernel_that_is_the_first_changes_nothing(seed):
     _, sample, factor, found = fitted(seed)
@@ -129,6 +133,7 @@ def test_a_second_kernel_that_is_the_first_changes_nothing(seed):
     assert np.allclose(two.degrees, one.degrees, atol=1e-8)
 
 
+@pytest.mark.numeric
 @seeds
 def test_weight_two_is_the_row_twice_for_the_decomposition(seed):
     _, sample, factor, _ = fitted(seed)
@@ -339,6 +344,7 @@ def test_scores_of_a_precomputed_kernel():
 # What cannot work
 
 
+@pytest.mark.numeric
 def test_degenerate_eigenvalues_leave_signs_undefined():
     X, _ = make_blobs(300, 2, centers=[[-40, 0], [40, 0], [0, 69]], random_state=0)
     with pytest.warns(MercerWarning, match="'ams' or 'bas'"):
@@ -411,6 +417,7 @@ def test_a_search_says_what_is_wrong():
 # The search
 
 
+@pytest.mark.numeric
 def test_threads_do_not_change_a_search():
     X, _ = rings(1500, random_state=0)
     estimator = KernelSpectralClustering(random_state=0)

@@ -152,6 +152,7 @@ def test_a_radius_that_makes_too_many_blocks_is_refused_with_an_estimate():
 # eigenproblems
 
 
+@pytest.mark.numeric
 @either
 @every_kernel
 @every_normalization
@@ -168,6 +169,7 @@ def test_block_eigenvalues_are_those_of_the_whole_matrix(normalization, kernel, 
     assert np.abs(residual).max() < 1e-9 * wanted[0]
 
 
+@pytest.mark.numeric
 @every_kernel
 @every_normalization
 def test_extension_at_a_representative_is_the_eigenvector(normalization, kernel):
@@ -191,6 +193,7 @@ def test_extension_with_the_correction_has_the_mean_of_a_block_right():
     assert scale.min() < 1
 
 
+@pytest.mark.numeric
 @every_kernel
 @every_normalization
 def test_no_radius_at_all_is_the_dense_reference(normalization, kernel):
@@ -225,6 +228,7 @@ def test_the_correction_is_left_out_where_it_is_not_valid():
 # the gradient
 
 
+@pytest.mark.numeric
 @every_seed
 @either
 def test_the_gradient_step_never_raises_the_objective(seed, correction):
@@ -271,6 +275,7 @@ def test_every_row_for_itself_is_the_kernel(kernel):
     assert factor.kernel_error < 1e-12
 
 
+@pytest.mark.numeric
 @every_kernel
 @pytest.mark.parametrize("refine", [None, "kmeans"])
 @pytest.mark.parametrize("size", [{"radius": 0.8}, {"rank": 40}])
@@ -284,6 +289,7 @@ def test_rows_of_blocks_are_a_factor_of_the_block_matrix(kernel, refine, size):
     assert np.allclose(factor.rows(X), factor.training_rows, atol=1e-9)
 
 
+@pytest.mark.numeric
 def test_weights_are_rows_twice():
     X = cloud(5, n=200)
     w = np.random.default_rng(0).integers(1, 4, len(X))
@@ -295,6 +301,7 @@ def test_weights_are_rows_twice():
     assert np.allclose(weighted.pivots + shift, repeated.pivots)
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("threads", [1, 2])
 def test_any_number_of_threads_gives_the_same(threads):
     X = cloud(6, n=20_000)
