@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 from mercer._memory import human_bytes
 from mercer._progress import tell
 from mercer._tally import kernel_values
-from mercer.exceptions import MercerWarning
+from mercer._warn import warn
 from mercer.report.quality import Quality
 from mercer.report.summary import DataSummary
 from mercer.report.trust import Trust
@@ -176,10 +175,10 @@ class Recorder:
     def warn(self, text: str) -> None:
         self.warnings.append(text)
 
-    def raise_warnings(self, stacklevel: int) -> None:
+    def raise_warnings(self) -> None:
         """Tell the caller once, at the end, in one warning each."""
         for text in self.warnings:
-            warnings.warn(text, MercerWarning, stacklevel=stacklevel + 1)
+            warn(text)
 
 
 def _values(stage: Stage) -> str:

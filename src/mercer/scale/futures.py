@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ import dask.config
 from distributed import Client, KilledWorker
 from distributed.comm import CommClosedError
 
-from mercer.exceptions import EngineError, MercerWarning
+from mercer._warn import warn
+from mercer.exceptions import EngineError
 from mercer.scale.order import RETRIES, Futures, LostWorkerError, in_order
 from mercer.scale.parcels import Parcel, pack, travels
 from mercer.scale.work import Stretch, run_job, run_rows
@@ -138,11 +138,9 @@ class DaskEngine:
             return now
         if now - alone_since < PATIENCE_SECONDS:
             return alone_since
-        warnings.warn(
+        warn(
             "the Dask cluster has had no workers for "
-            f"{PATIENCE_SECONDS:.0f} s; waiting for one to come (Ctrl-C ends this)",
-            MercerWarning,
-            stacklevel=2,
+            f"{PATIENCE_SECONDS:.0f} s; waiting for one to come (Ctrl-C ends this)"
         )
         return float("inf")
 
