@@ -23,7 +23,7 @@ def warn(text: str, category: type[Warning] = MercerWarning) -> None:
 def _stacklevel() -> int:
     """How far out `warn` finds the first line that is neither Mercer's nor in between."""
     inside = tuple(filter(None, map(_place, BETWEEN)))
-    frame: FrameType | None = sys._getframe(1)  # of `warn`, which is level 1
+    frame: FrameType = sys._getframe(1)  # of `warn`, which is level 1
     level = 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame = frame.f_back

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mercer._memory import human_bytes
+from mercer._printable import printable
 from mercer._progress import tell
 from mercer._tally import kernel_values
 from mercer._warn import warn
@@ -142,7 +143,7 @@ class Report:
         ]
         lines += [f"  note: {note}" for note in self.notes]
         lines += [f"  warning: {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        return "\n".join(printable(line, keep="") for line in lines)
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ import numpy as np
 from mercer import __version__
 from mercer._checkpoint import keeping
 from mercer._memory import Budget
+from mercer._printable import PrintableErrors
 from mercer._warn import warn
 from mercer.exceptions import ModelFileError
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
@@ -158,6 +159,7 @@ def _read(path: Path) -> tuple[Any, ...] | None:
         return None
 
 
+@PrintableErrors()
 def _check_folder(path: Path) -> None:
     """Make the folder, or say early why it cannot be used."""
     if path.exists() and not path.is_dir():
