@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._memory import Budget
+from mercer._printable import PrintableErrors
 from mercer._types import FloatArray
 from mercer._warn import warn
 from mercer.data.arrays import ArraySource
@@ -195,6 +196,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     return weights
 
 
+@PrintableErrors()
 def check_features(estimator: Any, source: Source) -> None:
     """Refuse rows whose columns are not those of the fit; warn where names are missing."""
     name = type(estimator).__name__

@@ -170,7 +170,7 @@ class DaskEngine:
                 f"{n_ended} Dask workers ended while one result was waited for, and it did not "
                 f"come; {CAUSE}"
             )
-        if self._roll.n_ended >= max(patience, MANY) and not self._roll.is_told:
+        if self._roll.n_ended > max(patience, MANY) and not self._roll.is_told:
             self._roll.is_told = True
             warn_of_losses(self._roll.n_ended)
 
