@@ -150,10 +150,8 @@ def test_loops_are_kept_in_a_private_directory_where_numba_finds_no_place(
 ) -> None:
     said = container.run(ONE_LOOP)
     (folder,) = container.temp.iterdir()
-    assert said == (
-        f"DEBUG:mercer._numba:compiled loops are kept in {folder}; NUMBA_CACHE_DIR is unset or "
-        "unfit\n"
-    )
+    assert said.count("DEBUG:mercer._numba:") == said.count("\n") == 1
+    assert f"compiled loops are kept in {folder}; NUMBA_CACHE_DIR" in said
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.nb*")}
     assert before

@@ -68,7 +68,9 @@ class PrivateLocator(caching._SourceFileBackedLocatorMixin, caching._CacheLocato
         except OSError as error:
             _say_once(f"compiled loops cannot be kept in a temporary directory: {error}")
             return None
-        _say_once(f"compiled loops are kept in {locator._root}; NUMBA_CACHE_DIR is unset or unfit")
+        _say_once(
+            f"compiled loops are kept in {locator._root}; NUMBA_CACHE_DIR can name another place"
+        )
         return locator
 
 
