@@ -190,6 +190,8 @@ def test_an_unforeseen_error_is_a_paragraph_too(
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setattr("mercer.cli.work.cluster_file", broken)
+    monkeypatch.chdir(tmp_path)
+    Path("rows.npy").touch()
     result = run("cluster", "rows.npy")
     assert result.exit_code == 1
     assert result.stdout == ""

@@ -500,6 +500,66 @@ def test_rows_that_kill_every_worker_end_in_words(engine: Any, npy: Path, tmp_pa
         KernelKMeans(3, rank=16, random_state=0).fit(Hopeless(npy, trap))
 
 
+@dataclass
+class RestlessCluster:
+    """A client whose workers end between two looks; a result comes after some of them."""
+
+    size: int
+    result_after: int = 10**9  # looks
+    status: str = "running"
+    looks: int = 0
+
+    def nthreads(self) -> dict[str, int]:
+        self.looks += 1
+        return {f"tcp://worker-{self.looks}-{i}": 1 for i in range(self.size)}
+
+    def result(self, timeout: float = 0.0) -> str:
+        if self.looks < self.result_after:
+            raise TimeoutError
+        self.result_after = self.looks + 2
+        return "done"
+
+
+@pytest.mark.parametrize("size", [1, 2, 50])
+def test_workers_that_end_beside_a_task_are_not_restarted_for_ever(size: int) -> None:
+    """As with a nanny's limit below what the modules take: the scheduler never blames a task."""
+    futures = pytest.importorskip("mercer.scale.futures")
+    cluster = RestlessCluster(size)
+    with pytest.raises(EngineError, match=r"^\d+ Dask workers ended .* ran out of memory"):
+        futures.DaskEngine(cluster)._wait(cluster)
+    assert cluster.looks == 5  # every one has been replaced three times and once more
+
+
+def test_workers_that_end_while_results_come_are_told_once() -> None:
+    futures = pytest.importorskip("mercer.scale.futures")
+    cluster = RestlessCluster(2, result_after=2)
+    engine = futures.DaskEngine(cluster)
+    with pytest.warns(MercerWarning, match=r"workers have ended .* ran out of memory") as caught:
+        results = [engine._wait(cluster) for _ in range(20)]
+    assert results == ["done"] * 20
+    assert len(caught) == 1
+
+
+def test_lost_tasks_are_told_once_where_results_come_in_between() -> None:
+    from mercer.scale.order import MANY, RETRIES, Futures, LostWorkerError, in_order
+
+    left = dict.fromkeys(range(12), RETRIES)
+
+    def wait(call: int) -> int:
+        if left[call] > 0:
+            left[call] -= 1
+            raise LostWorkerError("gone")
+        return call
+
+    calls = Futures(lambda call: call, wait, lambda call: True, lambda: None, lambda waiting: None)
+    with pytest.warns(MercerWarning, match=f"ended {MANY} times") as caught:
+        assert list(in_order(calls, range(12), 3)) == list(range(12))
+    assert len(caught) == 1
+    left[0] = RETRIES + 1
+    with pytest.raises(EngineError, match="ran out of memory"):
+        list(in_order(calls, range(12), 3))
+
+
 def test_ctrl_c_cancels_what_is_under_way(client: Any, many: Any) -> None:
     _, path, _ = many
 

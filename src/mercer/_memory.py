@@ -14,6 +14,7 @@ from mercer.exceptions import BudgetError
 __all__ = ["Budget", "free_memory", "give_back", "human_bytes", "parse_bytes"]
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+MOST = 2**62  # bytes that a system can address
 BINARY = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
@@ -25,10 +26,14 @@ def parse_bytes(amount: int | float | str) -> int:
         raise ValueError(
             f"max_memory={amount!r} is not an amount of memory; pass bytes or words like '500MB'"
         )
-    n_bytes = int(float(match[1]) * factors[match[2].upper()])
-    if n_bytes <= 0:
+    n_bytes = float(match[1]) * factors[match[2].upper()]
+    if n_bytes < 1:
         raise ValueError(f"max_memory={amount!r} leaves no memory; pass a positive amount")
-    return n_bytes
+    if n_bytes > MOST:
+        raise ValueError(
+            f"max_memory={amount!r} is more than any machine has; pass bytes or words like '500MB'"
+        )
+    return int(n_bytes)
 
 
 def human_bytes(n_bytes: float) -> str:

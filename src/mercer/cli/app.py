@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from mercer._paths import demand_path
 from mercer.cli import options, stream_options
 from mercer.cli.engines import engine_running
 from mercer.cli.errors import readable_errors
 from mercer.cli.methods import DEFAULT_METHOD, TUNE_METHOD, make_estimator
 from mercer.cli.progress import progress
 from mercer.cli.verbs import Verbs
+from mercer.cli.words import say
 
 __all__ = ["app"]
 
@@ -289,7 +291,7 @@ def tune(
             show_selection(found)
             for what, path in written.items():
                 if path is not None:
-                    typer.echo(f"wrote {path}  ({what})")
+                    say(f"wrote {path}  ({what})")
 
 
 @app.command()
@@ -380,13 +382,17 @@ def stream(
     A model that is written now and then holds the rows that wait and the state of all draws, so
     that a run that was stopped, however, goes on with --resume to the same result.
     """
+    if json and out is None:
+        raise typer.BadParameter("labels go to standard output without --out FILE: add it")
+    with readable_errors(debug=debug):
+        for file in files or []:
+            if str(file) != "-":
+                demand_path(file)  # before modules are imported that take seconds
+
     from mercer.cli.show import show_json
     from mercer.cli.stream import pieces_of, stream_rows
     from mercer.cli.work import check_outputs
     from mercer.cluster import StreamingKernelKMeans
-
-    if json and out is None:
-        raise typer.BadParameter("labels go to standard output without --out FILE: add it")
 
     parameters = {
         "n_clusters": n_clusters,

@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from mercer.cli.words import in_options, say
+
 __all__ = ["INTERRUPTED", "readable_errors", "readable_warnings"]
 
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
@@ -27,19 +29,19 @@ def readable_errors(*, debug: bool = False) -> Iterator[None]:
         with readable_warnings():
             yield
     except KeyboardInterrupt:
-        typer.echo("interrupted; no output was left half-written", err=True)
+        say("interrupted; no output was left half-written", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except (ValueError, TypeError, OSError, MemoryError, EngineError, MissingExtraError) as error:
         if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
-        typer.echo(f"error: {paragraph(error)}", err=True)
+        say(f"error: {paragraph(error)}", err=True)
         raise typer.Exit(1) from None
     except (typer.BadParameter, typer.Exit, typer.Abort):  # typer's own business
         raise
     except Exception as error:
         if debug:
             raise
-        typer.echo(f"error: {unforeseen(error)}", err=True)
+        say(f"error: {unforeseen(error)}", err=True)
         raise typer.Exit(1) from None
 
 
@@ -59,7 +61,7 @@ def paragraph(error: BaseException) -> str:
     words = " ".join(str(error).split())
     if isinstance(error, MemoryError) and not words:
         return "memory ran out; lower --max-memory, --rank or --jobs"
-    return words or type(error).__name__
+    return in_options(words) or type(error).__name__
 
 
 def unforeseen(error: BaseException) -> str:
@@ -73,4 +75,4 @@ def unforeseen(error: BaseException) -> str:
 def _show_warning(
     message: Warning | str, category: type[Warning], *place: Any, **more: Any
 ) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    say(f"warning: {in_options(' '.join(str(message).split()))}", err=True)

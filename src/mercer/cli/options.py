@@ -15,6 +15,7 @@ import typer
 from mercer.cli.engines import ENGINES
 from mercer.cli.methods import DEFAULT_METHOD, METHODS, TUNE_METHOD
 from mercer.cli.tune import read_gammas, read_sizes
+from mercer.cli.words import in_options
 
 __all__ = [
     "Approximation",
@@ -173,7 +174,7 @@ def _readable(read: Callable[[str], object]) -> Callable[[str | None], str | Non
             try:
                 read(text)
             except ValueError as error:
-                raise typer.BadParameter(str(error)) from None
+                raise typer.BadParameter(in_options(str(error))) from None
         return text
 
     return check

@@ -12,6 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mercer._printable import printable
+from mercer.cli.words import say
+
 if TYPE_CHECKING:
     from mercer.cli.pictures import Outcome
     from mercer.report import Report
@@ -39,7 +42,7 @@ def show_written(written: Mapping[str, Path | None]) -> None:
     """A line for each file, or how to get one."""
     for what, path in written.items():
         if path is not None:
-            typer.echo(f"wrote {path}  ({what})")
+            say(f"wrote {path}  ({what})")
     if not any(written.values()):
         typer.echo("nothing was written: --out FILE keeps the labels, --model FILE the model")
 
@@ -52,14 +55,14 @@ def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
             height, width = outcome.shape
             paths = (outcome.plan.picture, outcome.plan.labels)
             written = ", ".join(str(path) for path in paths if path is not None)
-            typer.echo(
+            say(
                 f"{outcome.plan.image}  {height:,} × {width:,}, {outcome.n_segments} segments, "
                 f"{outcome.seconds:.2f} s  → {written}"
             )
     for outcome in failed:
         name = f"{outcome.plan.image}"
         where = "" if outcome.error.startswith(name) else f"{name}: "
-        typer.echo(f"error: {where}{outcome.error}", err=True)
+        say(f"error: {where}{outcome.error}", err=True)
     if failed and len(outcomes) > 1:
         typer.echo(f"{len(failed)} of {len(outcomes)} images failed", err=True)
 
@@ -71,22 +74,24 @@ def _shape(report: Report) -> str:
 def _facts(report: Report) -> Table:
     from mercer.report.words import quality_facts
 
+    error = "" if report.trace_error is None else f", error {report.trace_error:.3g} of the trace"
+    facts = [
+        ("kernel", report.kernel),
+        ("bandwidth", report.bandwidth),
+        ("approximation", f"{report.approximation}: rank {report.rank}{error}"),
+        ("cluster sizes", _sizes(report)),
+    ]
+    if report.inertia is not None:
+        facts.append(("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps"))
+    if report.eigenvalues:
+        facts.append(("eigenvalues", _eigenvalues(report)))
+    facts += quality_facts(report)
+    facts += [("note", note) for note in report.notes]
     table = Table.grid(padding=(0, 2))
     table.add_column(style="cyan")
     table.add_column()
-    error = "" if report.trace_error is None else f", error {report.trace_error:.3g} of the trace"
-    table.add_row("kernel", report.kernel)
-    table.add_row("bandwidth", report.bandwidth)
-    table.add_row("approximation", f"{report.approximation}: rank {report.rank}{error}")
-    table.add_row("cluster sizes", _sizes(report))
-    if report.inertia is not None:
-        table.add_row("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps")
-    if report.eigenvalues:
-        table.add_row("eigenvalues", _eigenvalues(report))
-    for name, value in quality_facts(report):
-        table.add_row(name, value)
-    for note in report.notes:
-        table.add_row("note", note)
+    for name, value in facts:
+        table.add_row(name, printable(value))
     return table
 
 

@@ -18,6 +18,16 @@ __all__ = ["pieces_of", "stream_rows"]
 
 TITLE = b"label\n"
 PIECE_ROWS = 1000  # of a file or of lines that are read at once
+SIGNS = {  # what binary files begin with, and what to do with them
+    b"\x93NUMPY": ("npy", "an array in .npy format", "add --format npy"),
+    b"\xff\xff\xff\xff": ("arrow", "an Arrow IPC stream", "add --format arrow"),
+    b"ARROW1": ("", "an Arrow IPC file, which is read from its end", "name the file instead"),
+    b"PAR1": ("", "a Parquet file, which is read from its end", "name the file instead"),
+    b"\x1f\x8b": ("", "compressed by gzip", "pipe it through gunzip first"),
+    b"PK\x03\x04": ("", "a zip file", "unpack it first"),
+    b"\x89HDF": ("", "an HDF5 file", "save it as .npy or Parquet first"),
+}
+LONGEST_SIGN = max(map(len, SIGNS))
 ARROW_SUFFIXES = (".arrow", ".arrows", ".ipc", ".feather")
 
 
@@ -68,7 +78,9 @@ def pieces_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
     """Rows in pieces, file after file; standard input where there is none."""
     named = [file for file in files if str(file) != "-"]
     if not named:
-        yield from READERS[input_format](sys.stdin.buffer)
+        stream: Any = sys.stdin.buffer
+        _check_kind(stream.peek(LONGEST_SIGN), input_format)
+        yield from READERS[input_format](stream)
         return
     if len(named) < len(files):
         raise ValueError("standard input (-) cannot be mixed with files; name one or the other")
@@ -115,7 +127,7 @@ def _csv_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
     """Lines of numbers between commas; a first line of names is left out."""
     lines: list[str] = []
     for number, line in enumerate(stream):
-        text = line.decode("utf-8").strip()
+        text = _text(line, number).strip()
         if text and not (number == 0 and _is_title(text)):
             lines.append(text)
         if len(lines) == PIECE_ROWS:
@@ -146,6 +158,25 @@ class _Pipe:
 
 
 READERS = {"arrow": _arrow_pieces, "csv": _csv_pieces, "npy": _npy_pieces}
+
+
+def _check_kind(head: bytes, input_format: str) -> None:
+    """Refuse input that begins as another format does than the one that was asked for."""
+    for sign, (name, what, advice) in SIGNS.items():
+        if head.startswith(sign) and name != input_format:
+            raise ValueError(
+                f"standard input is {what}, and --format {input_format} was expected; {advice}"
+            )
+
+
+def _text(line: bytes, number: int) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"line {number + 1} of standard input is not UTF-8 text ({error.reason} at byte "
+            f"{error.start + 1}); if it is not CSV, name it by --format {', '.join(READERS)}"
+        ) from error
 
 
 def _parsed(lines: list[str], number: int) -> FloatArray:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from mercer._paths import demand_path
+from mercer.cli.errors import readable_errors
 from mercer.cli.examples import EXAMPLES
+from mercer.cli.words import speaking_of
 
 __all__ = ["EXIT_CODES", "Verbs"]
 
@@ -50,7 +54,20 @@ class PlainFlags:
 
 
 class Verb(PlainFlags, TyperCommand):
-    """A verb whose help ends with its examples."""
+    """A verb whose help ends with its examples, and whose files are there before it begins."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with speaking_of(self.params, ()):
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        with speaking_of(self.params, ctx.params.values()):
+            with readable_errors(debug=ctx.params.get("debug", False)):
+                for parameter in self.params:
+                    path = ctx.params.get(parameter.name)
+                    if parameter.param_type_name == "argument" and isinstance(path, Path):
+                        demand_path(path)  # before modules are imported that take seconds
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)

@@ -302,7 +302,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             n_full_sweeps=partition.n_full_sweeps,
             **told,
         )
-        record.raise_warnings(stacklevel=3)
+        record.raise_warnings()
         return self._install(fitted, problem)
 
     @property

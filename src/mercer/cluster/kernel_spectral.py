@@ -286,7 +286,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 balance=balance,
                 outlier=outlier,
             )
-        record.raise_warnings(stacklevel=3)
+        record.raise_warnings()
         return selection
 
     def _parts(self, n_clusters: int) -> Any:
@@ -576,7 +576,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             eigenvalues=tuple(map(float, fitted["eigenvalues_"])),
             trust=done.trust,
         )
-        record.raise_warnings(stacklevel=3)
+        record.raise_warnings()
         return self._install(fitted, problem)
 
     @property

@@ -12,7 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._memory import Budget
+from mercer._printable import PrintableErrors
 from mercer._types import FloatArray
+from mercer._warn import warn
 from mercer.data.arrays import ArraySource
 from mercer.data.distinct import distinct_rows, sample_size
 from mercer.data.format import RowFormat
@@ -194,21 +196,18 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     return weights
 
 
+@PrintableErrors()
 def check_features(estimator: Any, source: Source) -> None:
     """Refuse rows whose columns are not those of the fit; warn where names are missing."""
-    import warnings
-
     name = type(estimator).__name__
     fitted = getattr(estimator, "feature_names_in_", None)
     given = source.feature_names
     if given is not None and fitted is None:
-        warnings.warn(
-            f"X has feature names, but {name} was fitted without feature names", stacklevel=4
-        )
+        warn(f"X has feature names, but {name} was fitted without feature names", UserWarning)
     elif given is None and fitted is not None:
-        warnings.warn(
+        warn(
             f"X does not have valid feature names, but {name} was fitted with feature names",
-            stacklevel=4,
+            UserWarning,
         )
     elif given is not None and fitted is not None and tuple(fitted) != given:
         raise ValueError(_names_differ(tuple(fitted), given))

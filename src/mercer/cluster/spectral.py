@@ -504,7 +504,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             gap=relative_gap(found.map.values, len(weights)),
             **words,
         )
-        record.raise_warnings(stacklevel=3)
+        record.raise_warnings()
         return self._install(fitted, problem)
 
 

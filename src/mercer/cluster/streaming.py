@@ -245,7 +245,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         fitted["inertia_"] = inertia
         told = {"inertia": inertia, "trust": trust, "data": problem.data}
         fitted["report_"] = replace(fitted["report_"], **told)
-        record.raise_warnings(stacklevel=2)
+        record.raise_warnings()
         return self._install(fitted, problem)
 
     def partial_fit(
@@ -283,7 +283,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         if names is not None:
             fitted["feature_names_in_"] = np.asarray(names, dtype=object)
         fitted |= self._fitted(plan, state, queue, record, bandwidth)
-        record.raise_warnings(stacklevel=2)
+        record.raise_warnings()
         return self._install(fitted, None)
 
     def transform(self, X: Any) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from mercer._printable import PrintableErrors
 from mercer.data.folders import ParquetFolder
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
@@ -24,6 +25,7 @@ TABLES = {
 }
 
 
+@PrintableErrors()
 def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Source:
     """The rows of a ``.npy``, Parquet or CSV file, a folder of Parquet or a zarr array; not loaded.
 

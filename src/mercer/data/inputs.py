@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._printable import PrintableErrors
 from mercer._types import IdArray
 from mercer.data.arrays import ArraySource, BlockSource, CSRSource
 from mercer.data.dasks import DaskSource, is_dask
@@ -106,6 +107,7 @@ def _blocks(names: tuple[str, ...], parts: list[Any]) -> BlockSource:
     return BlockSource(names, sources)
 
 
+@PrintableErrors()
 def _array_source(X: Any) -> Source:
     from sklearn.utils import check_array
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
+
+from mercer._paths import demand_path
+from mercer._printable import PrintableErrors
 
 __all__ = ["FileStamp", "arrow_path", "file_size"]
 
@@ -21,6 +23,7 @@ class FileStamp:
         """The stamp of an existing, ordinary file that is not empty."""
         return cls(file_size(path), os.stat(path).st_mtime_ns)
 
+    @PrintableErrors()
     def check(self, path: str | os.PathLike[str]) -> None:
         """Refuse a file that is not what it was when it was opened."""
         now = FileStamp.of(path)
@@ -38,9 +41,7 @@ class FileStamp:
 
 def file_size(path: str | os.PathLike[str]) -> int:
     """The bytes in an existing, ordinary file that is not empty."""
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {file}; check the path")
+    file = demand_path(path)
     if file.is_dir():
         raise ValueError(f"{file} is a directory; pass the path of one file")
     if not file.is_file():

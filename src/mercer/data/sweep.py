@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from mercer._checkpoint import remembered
 from mercer._engine import Engine, current_for
+from mercer._printable import PrintableErrors
 from mercer._progress import tell
 from mercer._threads import in_order
 from mercer._types import FloatArray
@@ -180,7 +181,8 @@ def _tiles(
     source: Source, along: FloatArray | None, start: int, stop: int
 ) -> Iterator[tuple[Rows, int, FloatArray | None]]:
     """The tiles of one block, which is read at once: rows, first row, what goes along."""
-    block = source.read(start, stop)
+    with PrintableErrors():
+        block = source.read(start, stop)
     for a, b in spans(stop - start, TILE):
         yield part(block, a, b), start + a, None if along is None else along[start + a : start + b]
 

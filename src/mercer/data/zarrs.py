@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer._extras import require
+from mercer._paths import demand_path
 from mercer._types import FloatArray
 from mercer.data.arrays import working_dtype
 from mercer.data.batches import ForwardSource, Layout
@@ -136,8 +137,7 @@ def _opened(array: Any) -> tuple[Any, str, FileStamp | None]:
     if not isinstance(array, str | os.PathLike):
         return array, str(array.store_path), None
     path = os.path.abspath(array)
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"there is no file {path}; check the path")
+    demand_path(path)
     if not is_zarr(path):
         raise ValueError(
             f"{path} is not a zarr array: it holds none of {', '.join(DOCUMENTS)}; write it again"

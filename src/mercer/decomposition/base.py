@@ -96,7 +96,6 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         factor: Any,
         record: Recorder,
         *,
-        stacklevel: int = 4,
         learnt: dict[str, Any] | None = None,
         **told: Any,
     ) -> None:
@@ -120,7 +119,7 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             "data": problem.data,
         }
         report = Report(**common | told)
-        record.raise_warnings(stacklevel=stacklevel)
+        record.raise_warnings()
         fitted: dict[str, Any] = {
             "n_features_in_": source.n_features,
             "kernel_": factor.kernel,

@@ -234,7 +234,6 @@ class KernelPCA(FactorTransformer):
             approximation,
             factor,
             record,
-            stacklevel=5,
             estimator=f"KernelPCA(n_components={self.n_components!r})",
             eigenvalues=tuple(map(float, found.values)),
             residuals=tuple(map(float, found.residuals)),

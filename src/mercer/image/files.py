@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._extras import require
+from mercer._printable import PrintableErrors
 from mercer.image.pixels import BoolImage
 from mercer.io.atomic import replacing
 
@@ -20,6 +21,7 @@ EXACT = (".png", ".tif", ".tiff")  # pictures that keep numbers as they are
 TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
+@PrintableErrors()
 def read_image(path: str | os.PathLike[str]) -> tuple[NDArray[Any], BoolImage | None]:
     """The picture of a file, upright, and where it is not transparent (None: everywhere).
 
@@ -45,11 +47,13 @@ def read_image(path: str | os.PathLike[str]) -> tuple[NDArray[Any], BoolImage | 
         raise ValueError(f"{path} is damaged or cut short: {words}") from error
 
 
+@PrintableErrors()
 def write_image(path: str | os.PathLike[str], image: NDArray[np.uint8]) -> None:
     """A picture into a file whose suffix names the format; it appears when it is whole."""
     _write(path, require("PIL.Image", "image", "writing images").fromarray(image))
 
 
+@PrintableErrors()
 def write_labels_image(path: str | os.PathLike[str], labels: NDArray[Any]) -> None:
     """Labels as numbers: ``.npy``, or a grey picture of 8 bits (16 if there are over 255)."""
     if Path(path).suffix.lower() == ".npy":

@@ -159,7 +159,7 @@ class Segmenter(BaseEstimator):
             with record.stage("regions"):
                 cleaned = self._cleaned(labels, pixels)
         report = self._report(pixels, F, model, record)
-        record.raise_warnings(stacklevel=2)
+        record.raise_warnings()
         self.features_, self.model_, self.labels_, self.report_ = fitted, model, cleaned, report
         self.n_segments_ = model.n_segments
         return self

@@ -26,6 +26,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mercer._memory import Budget, human_bytes
+from mercer._paths import demand_path
+from mercer._printable import printable
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.atomic import replacing
 from mercer.io.damage import ADVICE, damaged, demand, reason
@@ -101,8 +103,7 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, Json], array
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     """The zip at a path; whatever is wrong inside becomes a ModelFileError that names it."""
-    if not Path(path).exists():
-        raise FileNotFoundError(f"there is no file {path}; check the path")
+    demand_path(path)
     try:
         demand(Path(path).is_file(), "it is not a file", FOREIGN)
         with open(path, "rb") as file:
@@ -110,13 +111,13 @@ def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
             with zipfile.ZipFile(file) as archive:
                 yield archive
     except ModelFileError as error:
-        raise ModelFileError(f"{path} is not a model that can be loaded: {error}") from error
+        words = f"{path} is not a model that can be loaded: {error}"
+        raise ModelFileError(printable(words)) from error
     except BudgetError:  # an honest file, too large
         raise
     except ZIP_TROUBLE as error:
-        raise ModelFileError(
-            f"{path} is damaged or cut short ({reason(error)}); {ADVICE}"
-        ) from error
+        words = f"{path} is damaged or cut short ({reason(error)}); {ADVICE}"
+        raise ModelFileError(printable(words)) from error
 
 
 def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:

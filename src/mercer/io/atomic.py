@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from mercer._printable import PrintableErrors
+
 __all__ = ["check_replaceable", "check_writable", "replacing", "replacing_folder"]
 
 STALE = 60.0  # seconds; a younger temporary file may not be locked yet
@@ -81,6 +83,7 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     _sync_folder(target.parent)
 
 
+@PrintableErrors()
 def check_replaceable(path: str | os.PathLike[str]) -> Path:
     """The zarr array that `path` leads to, if it can be made or replaced; else an error, early."""
     target = Path(os.path.realpath(path))
@@ -107,6 +110,7 @@ def _is_array(folder: Path) -> bool:
     return document.is_file() and json.loads(document.read_text()).get("node_type") == "array"
 
 
+@PrintableErrors()
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """The file that `path` leads to, if it can be written or replaced; else an error, early."""
     target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path)).parent

@@ -15,6 +15,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mercer._extras import require
+from mercer._printable import PrintableErrors
 from mercer._types import IdArray
 from mercer.data.stamp import arrow_path, file_size
 from mercer.io.atomic import check_replaceable, check_writable, replacing, replacing_folder
@@ -68,6 +69,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
     _format_of(path).check()
 
 
+@PrintableErrors()
 def read_labels(path: str | os.PathLike[str]) -> IdArray:
     """The labels that `write_labels` wrote: (n_rows,) integers."""
     label_format = _format_of(path)
@@ -244,6 +246,7 @@ FORMATS = {
 }
 
 
+@PrintableErrors()
 def _format_of(path: str | os.PathLike[str]) -> LabelFormat:
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:

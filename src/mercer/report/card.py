@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
+import html
 from typing import TYPE_CHECKING
 
+from mercer._printable import printable
 from mercer.report.words import facts
 
 if TYPE_CHECKING:
@@ -32,3 +33,8 @@ def card(report: Report) -> str:
         + (f'<ul style="margin:4px 0;padding-left:1.2em">{said}</ul>' if said else "")
         + "</section>"
     )
+
+
+def escape(text: str) -> str:
+    """No markup and no control characters: browsers ignore those, terminals do not."""
+    return html.escape(printable(text))

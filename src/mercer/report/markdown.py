@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mercer._memory import human_bytes
+from mercer._printable import printable
 from mercer.report.words import facts, number
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _text(value: str) -> str:
     """Names of files and columns stay text: no table is cut and no markup begins in them."""
-    flat = " ".join(str(value).split())
+    flat = printable(" ".join(str(value).split()))
     for sign in "\\`*_|[]#":
         flat = flat.replace(sign, f"\\{sign}")
     return flat.replace("<", "&lt;").replace(">", "&gt;")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mercer._memory import human_bytes
+from mercer._printable import printable
 
 __all__ = ["Plan", "PlannedPass"]
 
@@ -88,7 +89,7 @@ class Plan:
             "the rows that choose",
             f"  measured   {self.calibration}",
         ]
-        return "\n".join(lines)
+        return "\n".join(printable(line, keep="") for line in lines)
 
 
 def _range(least: int, most: int) -> str:

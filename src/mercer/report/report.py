@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mercer._memory import human_bytes
+from mercer._printable import printable
 from mercer._progress import tell
 from mercer._tally import kernel_values
-from mercer.exceptions import MercerWarning
+from mercer._warn import warn
 from mercer.report.quality import Quality
 from mercer.report.summary import DataSummary
 from mercer.report.trust import Trust
@@ -143,7 +143,7 @@ class Report:
         ]
         lines += [f"  note: {note}" for note in self.notes]
         lines += [f"  warning: {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        return "\n".join(printable(line, keep="") for line in lines)
 
 
 @dataclass(slots=True)
@@ -176,10 +176,10 @@ class Recorder:
     def warn(self, text: str) -> None:
         self.warnings.append(text)
 
-    def raise_warnings(self, stacklevel: int) -> None:
+    def raise_warnings(self) -> None:
         """Tell the caller once, at the end, in one warning each."""
         for text in self.warnings:
-            warnings.warn(text, MercerWarning, stacklevel=stacklevel + 1)
+            warn(text)
 
 
 def _values(stage: Stage) -> str:

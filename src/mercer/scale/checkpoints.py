@@ -11,7 +11,6 @@ import json
 import os
 import pickle
 import secrets
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,9 @@ import numpy as np
 from mercer import __version__
 from mercer._checkpoint import keeping
 from mercer._memory import Budget
-from mercer.exceptions import MercerWarning, ModelFileError
+from mercer._printable import PrintableErrors
+from mercer._warn import warn
+from mercer.exceptions import ModelFileError
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import replacing
 from mercer.io.damage import demand
@@ -87,11 +88,9 @@ class Folder:
         try:
             _write(path, result)
         except OSError as error:  # the fit itself can go on
-            warnings.warn(
+            warn(
                 f"the checkpoint {path} could not be written ({error}); make room, or this pass "
-                "will have to be run again",
-                MercerWarning,
-                stacklevel=2,
+                "will have to be run again"
             )
         return result
 
@@ -156,14 +155,11 @@ def _read(path: Path) -> tuple[Any, ...] | None:
             demand(isinstance(values, list), "it lists no values")
             return tuple(arrays.get(f"part{i}", value) for i, value in enumerate(values))
     except ModelFileError as error:
-        warnings.warn(
-            f"a checkpoint is damaged, and its pass will be run again: {error}",
-            MercerWarning,
-            stacklevel=2,
-        )
+        warn(f"a checkpoint is damaged, and its pass will be run again: {error}")
         return None
 
 
+@PrintableErrors()
 def _check_folder(path: Path) -> None:
     """Make the folder, or say early why it cannot be used."""
     if path.exists() and not path.is_dir():

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import secrets
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import dask.config
 from distributed import Client, KilledWorker
 from distributed.comm import CommClosedError
 
-from mercer.exceptions import EngineError, MercerWarning
-from mercer.scale.order import RETRIES, Futures, LostWorkerError, in_order
+from mercer._warn import warn
+from mercer.exceptions import EngineError
+from mercer.scale.order import (
+    CAUSE,
+    MANY,
+    RETRIES,
+    Futures,
+    LostWorkerError,
+    in_order,
+    warn_of_losses,
+)
 from mercer.scale.parcels import Parcel, pack, travels
 from mercer.scale.work import Stretch, run_job, run_rows
 
@@ -25,6 +34,21 @@ LOOK_SECONDS = 2.0  # between looks at whether scheduler and workers are still t
 PATIENCE_SECONDS = 30.0  # without any worker, before that is said
 WINDOW = 3  # tasks under way for each thread of the cluster
 GRAPH_WARNING = {"distributed.admin.large-graph-warning-threshold": "1GB"}
+
+
+@dataclass(slots=True)
+class Roll:
+    """Which workers are there, and how many are no longer."""
+
+    present: set[str] = field(default_factory=set)  # addresses at the last look
+    n_most: int = 0  # that were there at once
+    n_ended: int = 0
+    is_told: bool = False  # whether the user knows that many ended
+
+    def look(self, workers: set[str]) -> None:
+        self.n_ended += len(self.present - workers)
+        self.n_most = max(self.n_most, len(workers))
+        self.present = workers
 
 
 class DaskEngine:
@@ -39,6 +63,7 @@ class DaskEngine:
         self.client = client
         self._sent: dict[Any, Any] = {}  # (what, first row, last) → a future of rows on a worker
         self._whose: tuple[Any, ...] = ()  # the source, numbers and spans they belong to
+        self._roll = Roll()
 
     @property
     def n_workers(self) -> int:
@@ -116,6 +141,7 @@ class DaskEngine:
     def _wait(self, future: Any) -> Any:
         """The result, with an eye on whether there is anyone to make it."""
         alone_since: float | None = None
+        n_before = self._roll.n_ended
         while True:
             try:
                 return future.result(timeout=LOOK_SECONDS)
@@ -127,22 +153,39 @@ class DaskEngine:
                 self._demand_scheduler()
                 if not isinstance(error, TimeoutError):
                     raise LostWorkerError("a worker went away with its rows") from error
-                alone_since = self._look_for_workers(alone_since)
+                workers = set(self.client.nthreads())
+                self._count_losses(workers, n_before)
+                alone_since = self._look_for_workers(workers, alone_since)
 
-    def _look_for_workers(self, alone_since: float | None) -> float | None:
+    def _count_losses(self, workers: set[str], n_before: int) -> None:
+        """Refuse to wait for a result while all workers end, are restarted and end again.
+
+        The scheduler blames a task only for workers that ran it; those that end beside it (of the
+        memory that modules and other tasks take) would be restarted for ever.
+        """
+        self._roll.look(workers)
+        n_ended, patience = self._roll.n_ended - n_before, RETRIES * self._roll.n_most
+        if n_ended > max(patience, RETRIES):
+            raise EngineError(
+                f"{n_ended} Dask workers ended while one result was waited for, and it did not "
+                f"come; {CAUSE}"
+            )
+        if self._roll.n_ended > max(patience, MANY) and not self._roll.is_told:
+            self._roll.is_told = True
+            warn_of_losses(self._roll.n_ended)
+
+    def _look_for_workers(self, workers: set[str], alone_since: float | None) -> float | None:
         """Say so, once, where there has been no worker for long; one may yet come."""
         now = time.monotonic()
-        if self.client.nthreads():
+        if workers:
             return None
         if alone_since is None:
             return now
         if now - alone_since < PATIENCE_SECONDS:
             return alone_since
-        warnings.warn(
+        warn(
             "the Dask cluster has had no workers for "
-            f"{PATIENCE_SECONDS:.0f} s; waiting for one to come (Ctrl-C ends this)",
-            MercerWarning,
-            stacklevel=2,
+            f"{PATIENCE_SECONDS:.0f} s; waiting for one to come (Ctrl-C ends this)"
         )
         return float("inf")
 
@@ -187,6 +230,5 @@ def _is_lost(future: Any) -> bool:
 def _killed_words(error: KilledWorker) -> str:
     return (
         f"{error.allowed_failures + 1} Dask workers died while they worked on the same rows "
-        f"(task {error.task}); most often they ran out of memory: give workers more of it, or "
-        "lower max_memory, rank or the number of threads per worker"
+        f"(task {error.task}); {CAUSE}"
     )

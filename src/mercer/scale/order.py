@@ -7,11 +7,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mercer._warn import warn
 from mercer.exceptions import EngineError
 
-__all__ = ["RETRIES", "Futures", "LostWorkerError", "in_order"]
+__all__ = [
+    "CAUSE",
+    "MANY",
+    "RETRIES",
+    "Futures",
+    "LostWorkerError",
+    "in_order",
+    "warn_of_losses",
+]
 
 RETRIES = 3  # in a row without a result
+MANY = 3 * RETRIES  # losses in one pass that are worth a word, though results come in between
+CAUSE = (
+    "most often they ran out of memory: give workers more of it, use fewer of them, or lower "
+    "max_memory, rank or the number of threads per worker"
+)
 _DONE: Any = object()
 
 
@@ -38,7 +52,7 @@ class Sent:
 
 def in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[Any]:
     """The results of the calls; at most `window` of them are under way."""
-    calls, waiting, losses = iter(calls), deque[Sent](), 0
+    calls, waiting, losses, all_losses = iter(calls), deque[Sent](), 0, 0
     try:
         while True:
             while len(waiting) < window and (call := next(calls, _DONE)) is not _DONE:
@@ -48,9 +62,11 @@ def in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[An
             try:
                 result = futures.wait(waiting[0].future)
             except LostWorkerError as error:
-                losses += 1
+                losses, all_losses = losses + 1, all_losses + 1
                 if losses > RETRIES:
                     raise EngineError(_words(error)) from error
+                if all_losses == MANY:
+                    warn_of_losses(all_losses)
                 futures.recover()
                 for sent in waiting:
                     if futures.is_lost(sent.future):
@@ -64,7 +80,9 @@ def in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[An
 
 
 def _words(error: Exception) -> str:
-    return (
-        f"workers ended {RETRIES + 1} times in a row on the same rows ({error}); most often they "
-        "ran out of memory: use fewer workers, or lower max_memory or rank"
-    )
+    return f"workers ended {RETRIES + 1} times in a row on the same rows ({error}); {CAUSE}"
+
+
+def warn_of_losses(count: int) -> None:
+    """The work goes on, but every worker that ends costs time."""
+    warn(f"workers have ended {count} times so far, and the work goes on without them; {CAUSE}")

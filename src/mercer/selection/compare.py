@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
@@ -16,8 +15,8 @@ from mercer._progress import tell
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray
+from mercer._warn import warn
 from mercer.data.source import Source
-from mercer.exceptions import MercerWarning
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import Precomputed
 from mercer.partitions.codebooks import ENCODINGS
@@ -102,11 +101,9 @@ def search(
     else:
         found = _search_by_fits(estimator, X, sample_weight, sizes, gammas, **options)
     if gammas and found.demand_feasible().is_at_edge:
-        warnings.warn(
+        warn(
             f"the best score ({found.best.score:.3f}) is at the edge of the {len(gammas)} "
-            "bandwidths compared: give gamma a wider range",
-            MercerWarning,
-            stacklevel=2,
+            "bandwidths compared: give gamma a wider range"
         )
     return found.demand_feasible()
 

@@ -1,0 +1,82 @@
+"""How the command line speaks: of options where the API speaks of parameters, and printably."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from mercer._printable import printable
+
+__all__ = ["in_options", "say", "speaking_of"]
+
+VALUE = r"""(\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s;,:()]*)"""  # what follows "parameter="
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What one command calls things."""
+
+    options: Mapping[str, str]  # parameter → option
+    paths: tuple[str, ...]  # of the command line; they stay as they are
+
+
+_vocabulary: ContextVar[Vocabulary | None] = ContextVar("mercer_vocabulary", default=None)
+
+
+@contextmanager
+def speaking_of(parameters: Iterable[Any], values: Iterable[Any]) -> Iterator[None]:
+    """Inside, messages are about a command with these parameters and values."""
+    options = {
+        name.removeprefix("--").replace("-", "_"): parameter.opts[0]
+        for parameter in parameters
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+    paths = tuple(str(value) for value in values if isinstance(value, Path))
+    token = _vocabulary.set(Vocabulary(options, paths))
+    try:
+        yield
+    finally:
+        _vocabulary.reset(token)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A line for people; names from outside cannot steer their terminal."""
+    typer.echo(printable(text), err=err)
+
+
+def in_options(text: str) -> str:
+    """A message of the API in the words of the command: ``n_jobs=-3`` is ``--jobs -3`` there.
+
+    A name alone is one only if no word of English is spelt like it: those with an underscore.
+    """
+    vocabulary = _vocabulary.get()
+    if vocabulary is None:
+        return text
+    names = "|".join(map(re.escape, vocabulary.options))
+    alone = "|".join(re.escape(name) for name in vocabulary.options if "_" in name)
+    paths = "".join(f"{re.escape(path)}|" for path in vocabulary.paths)
+    pattern = rf"{paths}(?<![\w-])(?:({names})={VALUE}|({alone or names})(?!\w))"
+
+    def translated(match: re.Match[str]) -> str:
+        name, value, lonely = match.groups()
+        if name is None and lonely is None:  # a path
+            return match[0]
+        words = f"{vocabulary.options[name or lonely]} {_plain(value or '')}"
+        return words.rstrip()
+
+    return re.sub(pattern, translated, text)
+
+
+def _plain(value: str) -> str:
+    """A value as it is typed: ['a', 'b'] is a,b."""
+    if value[:1] == "[":
+        return ",".join(_plain(item.strip()) for item in value[1:-1].split(","))
+    return value.strip("'\"")
