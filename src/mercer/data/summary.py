@@ -37,6 +37,10 @@ class Summary:
         """The largest distance between two values of one column (half, to stay finite)."""
         return float((self.high / 2 - self.low / 2).max(initial=0))
 
+    def exponent(self, *, is_centred: bool) -> int:
+        """Of the power of two just above the largest value (that remains after centring)."""
+        return int(np.frexp(self.extent if is_centred else self.magnitude)[1])
+
 
 def summarize(source: Source, *, block_rows: int) -> Summary:
     """Read every row once; raise ValueError at the first that is not finite."""
