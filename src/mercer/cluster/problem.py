@@ -25,7 +25,7 @@ from mercer.factors.base import PivotFactor
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
-from mercer.kernels.probe import probe_kernel
+from mercer.kernels.probe import is_resolved, probe_kernel
 from mercer.report import Recorder
 from mercer.report.quality import SAMPLE_ROWS
 from mercer.report.summary import DataSummary, summarize_data
@@ -122,6 +122,8 @@ def pose(
             kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
             for text in probe_kernel(kernel, sample.rows):
                 record.warn(text)
+            if sample.format.dtype == np.float32 and not is_resolved(kernel, sample.rows):
+                sample = sample.in_double()
     data = summarize_data(source, sample, summary)
     return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,11 @@ class RowFormat:
         shift = np.zeros(X.shape[1]) if self.shift is None else self.shift
         _jit.move_columns(X, shift, self._scale, out)
         return out
+
+    def in_double(self) -> RowFormat:
+        """The same in float64."""
+        blocks = tuple(block.in_double() for block in self.blocks)
+        return replace(self, dtype=np.dtype(np.float64), blocks=blocks)
 
     def _parts(self, X: Rows) -> list[Any]:
         """The blocks of X in the order of the fit, whatever order they come in."""

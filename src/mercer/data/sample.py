@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from mercer._types import FloatArray, IdArray
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
-from mercer.data.rows import Rows
+from mercer.data.rows import Rows, cast
 from mercer.data.summary import Columns, check_rows
 from mercer.kernels.base import Kernel
 
@@ -29,6 +29,10 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    def in_double(self) -> Sample:
+        """The same in float64."""
+        return replace(self, rows=cast(self.rows, np.float64), format=self.format.in_double())
 
 
 def as_sample(kernel: Kernel | None, X: Any, sample_weight: FloatArray | None = None) -> Sample:

@@ -35,6 +35,8 @@ NEIGHBORS = 4  # landmarks per row (one more where a landmark stands for few row
 WIDE = 64  # more features than this are reduced first
 KEPT_VARIANCE = 0.9
 PCA_ROWS = 5000
+SEEDS = 64  # rows; the variance of other rows' differences from the nearest of them is kept too
+NEAR_ROWS = 1000  # such rows
 ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
@@ -286,7 +288,11 @@ def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
 
 
 def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
-    """Principal directions that keep 90 % of the variance, for wide or sparse rows."""
+    """Principal directions that keep 90 % of the variance, for wide or sparse rows.
+
+    And 90 % of the variance of differences between near rows: groups that are far apart are most
+    of the variance, and must not hide what is inside them.
+    """
     if isinstance(X, BlockRows):
         raise ValueError(
             "landmark graphs need one table of columns; column blocks work with kernels that name "
@@ -306,9 +312,26 @@ def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
     values, vectors = np.linalg.eigh(gram.astype(np.float64))
     if some.shape[1] > len(some):
         vectors = some.T @ vectors / np.sqrt(np.maximum(values, values[-1] * 1e-12))
-    share = np.cumsum(values[::-1]) / max(values.sum(), np.finfo(float).tiny)
-    q = int(np.searchsorted(share, KEPT_VARIANCE)) + 1
-    return np.ascontiguousarray(vectors[:, ::-1][:, :q])
+    vectors = vectors[:, ::-1]
+    near = ((_near_differences(some) @ vectors.astype(some.dtype)) ** 2).sum(axis=0)
+    q = max(_n_kept(values[::-1]), _n_kept(near.astype(np.float64)))
+    return np.ascontiguousarray(vectors[:, :q])
+
+
+def _n_kept(variances: FloatArray) -> int:
+    """How many of the directions keep 90 % of the variance."""
+    share = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
+    return min(int(np.searchsorted(share, KEPT_VARIANCE)) + 1, len(variances))
+
+
+def _near_differences(X: FloatArray) -> FloatArray:
+    """Rows less the nearest of the first few."""
+    seeds, rows = X[:SEEDS], X[SEEDS : SEEDS + NEAR_ROWS]
+    if len(rows) == 0:
+        return X[:0]
+    nearest = Search(seeds.astype(np.float64)).nearest(rows.astype(np.float64), 1)[0][:, 0]
+    differences: FloatArray = rows - seeds[nearest]
+    return differences
 
 
 def _projected(X: Rows, projection: FloatArray | None, threads: int = 1) -> FloatArray:
