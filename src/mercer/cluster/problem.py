@@ -108,7 +108,7 @@ def pose(
         kernel = kernel.named_columns(source.feature_names)
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
         demand_rows(budget, source)
-        summary = summarize(source, block_rows=block_rows)
+        summary = summarize(source, block_rows=block_rows, weights=weights)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
         if isinstance(kernel, Precomputed):
