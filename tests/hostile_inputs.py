@@ -28,6 +28,7 @@ X0, Y0 = make_blobs(150, 3, centers=np.eye(3) * 20, random_state=0)
 X0.setflags(write=False)
 XR = np.round(X0, 3)
 XR.setflags(write=False)
+X4, X20 = (make_blobs(150, d, centers=np.eye(3, d) * 20, random_state=0)[0] for d in (4, 20))
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,18 @@ def found_in_first(labels):
     return adjusted_rand_score(Y0, labels[:150]) > 0.5
 
 
+def in_two_groups(X):
+    """Every second row is 10,000 spreads away."""
+    X = X.copy()
+    X[::2, -1] += 1e4
+    return X
+
+
+def six_clusters(labels):
+    """Three in each group; k-means may divide one and join two others."""
+    return adjusted_rand_score(Y0 * 2 + np.arange(150) % 2, labels) > 0.7
+
+
 def frame(package, **columns):
     """A frame of the rows, some columns replaced."""
     module = pytest.importorskip(package)
@@ -193,6 +206,18 @@ CASES = {
     "shifted -1e9": Case(lambda: X0 - 1e9),
     "float32 shifted 1e4": Case(lambda: (X0 + 1e4).astype(np.float32)),
     "sparse shifted 1e4": Case(lambda: sp.csr_array(X0 + 1e4)),
+    **{
+        f"{X.shape[1]} columns scaled {scale:g}": Case(lambda X=X, scale=scale: X * scale)
+        for X in (X4, X20)
+        for scale in (1e-100, 1e-39, 2.0**63, 2.0**66, 1e39, 1e100)
+    },
+    "float32, 20 columns scaled 2**60": Case(lambda: np.ldexp(X20, 60).astype(np.float32)),
+    **{
+        f"two groups far apart, {X.shape[1]} columns": Case(
+            lambda X=X: in_two_groups(X), labels=six_clusters, params={"n_clusters": 6}
+        )
+        for X in (X4, X20)
+    },
     "tiny values beside large": Case(lambda: np.c_[X0, np.full(150, 1e-300)]),
     "minus zero": Case(
         lambda: np.r_[np.where(XR[0] == XR, -0.0, XR), XR * 1.0, [[0.0] * 3, [-0.0] * 3]],

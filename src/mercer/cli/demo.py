@@ -58,7 +58,7 @@ def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
     _show_scores(scores)
 
     graph = fitted.factor_
-    is_drawn = _draw(picture, X, found, landmarks=graph.search.landmarks + graph.format.shift)
+    is_drawn = _draw(picture, X, found, landmarks=graph.format.undo(graph.search.landmarks))
     written = {"rows": data, "labels": labels, "model": model}
     show_written(written | ({"picture": picture} if is_drawn else {}))
     _segment(folder, seed)

@@ -18,7 +18,7 @@ from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refin
 from mercer.cluster.base import Clusterer
 from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.plan import Sweep, Work
-from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
+from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose, raw_kernel
 from mercer.cluster.resampling import Again, by_centers
 from mercer.data.distinct import EXACT_ROWS
 from mercer.data.inputs import as_source
@@ -282,7 +282,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     ) -> KernelKMeans:
         """All fitted state, at once and last; `told`: what else the report tells."""
         order = numbering(weights, partition.centers)
-        kernel = factor.kernel  # type: ignore[attr-defined]
+        kernel = raw_kernel(factor)
         fitted = self._common_state(problem, order, labels, weights) | {
             "kernel_": kernel,
             "factor_": factor.forget_training(),

@@ -20,7 +20,7 @@ from mercer.cluster.base import Clusterer
 from mercer.cluster.codes import CodeLabels
 from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.plan import Sweep, Work
-from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose
+from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose, raw_kernel
 from mercer.cluster.resampling import Again, by_scores
 from mercer.data.source import Source
 from mercer.embeddings.scores import (
@@ -43,7 +43,6 @@ from mercer.kernels.given import Precomputed
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.numbering import numbering
 from mercer.report import Recorder, Trust
-from mercer.selection.bandwidths import around, with_gamma
 from mercer.selection.criteria import criterion
 from mercer.selection.encode import encode
 from mercer.selection.grid import Grid, check_judges, score_grid, split, subsample
@@ -271,7 +270,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             problem = pose(self, X, sample_weight, rng=rng, record=record)
             if not gammas and self._seeks_gamma():
-                gammas = around(problem.kernel)
+                gammas = problem.gammas_around()
             n_train = self._n_train(len(problem.sample))
             selection = self._search(
                 problem,
@@ -347,7 +346,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.kernel_cholesky is None:
             return train
         sample = train.sample
-        kernel = as_kernel(self.kernel_cholesky).resolve(sample.rows, sample.weights, rng=rng)
+        kernel = as_kernel(self.kernel_cholesky).in_units(sample.format.exponent)
+        kernel = kernel.resolve(sample.rows, sample.weights, rng=rng)
         return replace(train, kernel=kernel)
 
     def _choose(
@@ -363,7 +363,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n = len(problem.sample)
         is_auto = self.n_clusters == "auto"
         asked = 2 if is_auto else self._feasible_clusters(int(self.n_clusters), problem, record)
-        gammas = around(problem.kernel) if self._seeks_gamma() else ()
+        gammas = problem.gammas_around() if self._seeks_gamma() else ()
         if asked == 1 or n < max(LEAST_SEARCH_ROWS, 5 * asked) or not (is_auto or gammas):
             if is_auto:
                 asked = min(asked, n)
@@ -384,9 +384,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             return problem, asked, None
         best = selection.demand_feasible().best
         if best.gamma is not None:
-            assert problem.kernel is not None
             words = f"gamma by the criterion {self.encoding}, around the neighbour rule"
-            kernel = with_gamma(problem.kernel, best.gamma)
+            kernel = problem.with_gamma(best.gamma)
             problem = replace(problem, kernel=kernel, bandwidth=words)
         record.note(_story(selection, is_auto=is_auto))
         if is_auto:
@@ -429,7 +428,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             outlier,
             cholesky if self.kernel_cholesky is not None else None,
         )
-        kernels = [with_gamma(kernel, gamma) for gamma in gammas] or [kernel]
+        kernels = [problem.with_gamma(gamma) for gamma in gammas] or [kernel]
         scores = score_grid(grid, kernels, rng=rng, threads=threads)
         return Selection(
             grid.encoding,
@@ -549,7 +548,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """All fitted state, at once and last."""
         order = numbering(done.weights, done.labels_by.codebook.prototypes)
         by = done.labels_by.reordered(order)
-        kernel = by.factor.kernel  # type: ignore[attr-defined]
+        kernel = raw_kernel(by.factor)
         k = len(by.codebook)
         fitted = self._common_state(problem, order, done.labels, done.weights) | {
             "kernel_": kernel,

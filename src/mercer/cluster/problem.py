@@ -27,10 +27,11 @@ from mercer.factors.base import PivotFactor
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
 from mercer.kernels.given import GramMatrix, Precomputed
-from mercer.kernels.probe import probe_kernel
+from mercer.kernels.probe import is_resolved, probe_kernel
 from mercer.report import Recorder
 from mercer.report.quality import SAMPLE_ROWS
 from mercer.report.summary import DataSummary, summarize_data
+from mercer.selection.bandwidths import around, with_gamma
 
 __all__ = [
     "Problem",
@@ -42,10 +43,11 @@ __all__ = [
     "demand_rows",
     "fit_factor",
     "pose",
+    "raw_kernel",
     "sampled_rows",
 ]
 
-SINGLE_RANGE = (1e-9, 1e9)  # float32 works within; beyond, squares lose digits or overflow
+SINGLE_RANGE = (1e-9, 1e9)  # float32 works within, where a kernel needs rows in their own units
 LEAST_WEIGHT = 1e-140  # squares of smaller ones are 0
 DOUBLE_RANGE = (1e-140, 1e140)
 
@@ -57,11 +59,23 @@ class Problem:
     source: Source
     weights: FloatArray | None  # (n_rows,) float64, as given
     sample: Sample  # the rows that choose
-    kernel: Kernel | None  # resolved: its parameters are numbers (None: the graph scales itself)
+    kernel: Kernel | None  # resolved: its parameters are numbers, in the units of the sample's
+    # format (None: the graph scales itself)
     bandwidth: str  # how they came about
     budget: Budget
     block_rows: int
     data: DataSummary | None = None  # what the rows look like
+
+    def with_gamma(self, gamma: float) -> Kernel:
+        """The kernel with another bandwidth, which is given for raw rows."""
+        assert self.kernel is not None
+        exponent = self.sample.format.exponent
+        return with_gamma(self.kernel.in_units(-exponent), gamma).in_units(exponent)
+
+    def gammas_around(self) -> tuple[float, ...]:
+        """The bandwidth, for raw rows, and wider and narrower ones; () for a kernel without."""
+        assert self.kernel is not None
+        return around(self.kernel.in_units(-self.sample.format.exponent))
 
 
 def pose(
@@ -96,21 +110,30 @@ def pose(
         kernel = kernel.named_columns(source.feature_names)
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
         demand_rows(budget, source)
-        summary = summarize(source, block_rows=block_rows)
+        summary = summarize(source, block_rows=block_rows, weights=weights)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
         if isinstance(kernel, Precomputed):
             sample, kernel = _precomputed_sample(source, weights, takes_graph)
         else:
             sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
+            kernel = kernel.in_units(sample.format.exponent)
     with record.stage("kernel"):
         bandwidth = _bandwidth_words(kernel, least_mean)
         if is_used:
             kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
             for text in probe_kernel(kernel, sample.rows):
                 record.warn(text)
+            if sample.format.dtype == np.float32 and not is_resolved(kernel, sample.rows):
+                sample = sample.in_double()
     data = summarize_data(source, sample, summary)
     return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data)
+
+
+def raw_kernel(factor: Any) -> Kernel:
+    """The kernel of a factor, as a function of raw rows: what users see."""
+    kernel: Kernel = factor.kernel.in_units(-factor.format.exponent)
+    return kernel
 
 
 def fit_factor(
@@ -286,14 +309,27 @@ def _sample(
     *,
     rng: np.random.Generator,
 ) -> Sample:
-    chosen = distinct_rows(source, weights, rng=rng, most=most_rows)
+    unit = summary.exponent(is_centred=False)
+    chosen = distinct_rows(source, weights, rng=rng, most=most_rows, exponent=unit)
     single = source.dtype == np.float32 and (
-        summary.extent == 0 or SINGLE_RANGE[0] < summary.extent < SINGLE_RANGE[1]
+        kernel.has_units
+        or summary.extent == 0
+        or SINGLE_RANGE[0] < summary.extent < SINGLE_RANGE[1]
     )
     movable = kernel.movable(chosen.rows)
-    row_format = RowFormat.centred(chosen.rows, np.float32 if single else np.float64, movable)
+    exponent = format_exponent(kernel, summary, chosen.rows)
+    dtype = np.float32 if single else np.float64
+    row_format = RowFormat.centred(chosen.rows, dtype, movable, exponent)
     rows: Rows = row_format.apply_in_place(chosen.rows)
     return Sample(rows, chosen.weights, chosen.ids, row_format, chosen.inverse)
+
+
+def format_exponent(kernel: Kernel, summary: Summary, rows: Rows) -> int:
+    """Of the unit in which the largest value that the kernel sees is about 1, if it can follow."""
+    if not kernel.has_units:
+        return 0
+    is_centred = isinstance(rows, np.ndarray) and bool(np.all(kernel.movable(rows)))
+    return summary.exponent(is_centred=is_centred)
 
 
 def _precomputed_sample(

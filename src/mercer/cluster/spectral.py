@@ -23,7 +23,7 @@ from mercer.cluster.base import Clusterer
 from mercer.cluster.cones import AllLabels, EnsembleLabels, cone_labels
 from mercer.cluster.diagnosis import Fit, diagnose, evenly
 from mercer.cluster.plan import Sweep, Work
-from mercer.cluster.problem import Problem, fit_factor, pose
+from mercer.cluster.problem import Problem, fit_factor, pose, raw_kernel
 from mercer.cluster.resampling import Again, by_cones, by_factor, by_landmarks
 from mercer.data.sample import Sample
 from mercer.data.source import Source
@@ -474,7 +474,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         weights = found.weights
         order = numbering(weights, found.labels_by.directions)
         ordered = found.labels_by.reordered(order)
-        factor, kernel = ordered.factor, ordered.factor.kernel
+        factor, kernel = ordered.factor, raw_kernel(ordered.factor)
         is_ensemble = isinstance(ordered, EnsembleLabels)
         fitted = self._common_state(problem, order, found.labels, weights) | {
             "kernel_": kernel,

@@ -31,6 +31,7 @@ from mercer.cluster.problem import (
     checked_source,
     checked_weights,
     pose,
+    raw_kernel,
 )
 from mercer.cluster.resampling import Again, by_centers
 from mercer.cluster.stream import Plan, Stream, absorbed, begun, reclustered
@@ -594,7 +595,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 f"the first k-means still moved after max_iter={self.max_iter} sweeps; raise "
                 "max_iter or tol"
             )
-        fitted["kernel_"] = state.graph.kernel
+        fitted["kernel_"] = raw_kernel(state.graph)
         fitted["cluster_weights_"] = state.cluster_weights.copy()
         fitted["report_"] = self._story(plan, state, queue, record, bandwidth)
         return fitted

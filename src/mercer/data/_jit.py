@@ -56,8 +56,8 @@ def column_range(X, low, high):  # low, high: INOUT (d,)
 
 
 @jit
-def subtract_columns(X, shift, out):  # out: OUT (n, d), may be X itself
-    """out = X - shift, the difference taken in float64."""
+def move_columns(X, shift, scale, out):  # out: OUT (n, d), may be X itself
+    """out = (X - shift) · scale, in float64."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            out[i, j] = np.float64(X[i, j]) - shift[j]
+            out[i, j] = (np.float64(X[i, j]) - shift[j]) * scale

@@ -56,10 +56,12 @@ def distinct_rows(
     *,
     rng: np.random.Generator,
     most: int | None = None,
+    exponent: int = 0,
 ) -> WeightedRows:
     """The distinct rows of the source (or of a seeded sample of it), in content order.
 
-    `most`: a draw of so many of them is enough.
+    `most`: a draw of so many of them is enough. `exponent`: of the unit of their content, so that
+    X times a power of two has the same order.
 
     Rows of weight zero are left out; equal rows become one with the sum of their weights. Rows
     are told apart by 64-bit hashes: should two ever collide, one of them has no say in choosing
@@ -67,7 +69,7 @@ def distinct_rows(
     """
     ids = _chosen_ids(source, weights, rng=rng)
     rows = None if source.in_memory else gather(source, ids)  # a file is read once
-    hashes = _row_hashes(source, ids) if rows is None else row_hashes(rows)
+    hashes = _row_hashes(source, ids, exponent) if rows is None else row_hashes(rows, exponent)
     order = np.argsort(hashes, kind="stable")
     ids, hashes = ids[order], hashes[order]
     equal = np.r_[False, hashes[1:] == hashes[:-1]]
@@ -105,30 +107,30 @@ def _exact_group_sums(weights: FloatArray, group: IdArray) -> FloatArray:
     return sums
 
 
-def _row_hashes(source: Source, ids: IdArray) -> HashArray:
+def _row_hashes(source: Source, ids: IdArray, exponent: int) -> HashArray:
     hashes = np.empty(len(ids), np.uint64)
     for start, stop in spans(len(ids), TILE):
         whole = ids[stop - 1] - ids[start] == stop - 1 - start
         span = ids[start:stop]
         X = source.read(int(span[0]), int(span[-1]) + 1) if whole else source.take(span)
-        hashes[start:stop] = row_hashes(X)
+        hashes[start:stop] = row_hashes(X, exponent)
     return hashes
 
 
-def row_hashes(X: Rows, seed: int = 0x1D8E4E27C47D124F) -> HashArray:
-    """64 bits that identify a row by its values (equal rows, equal hashes)."""
+def row_hashes(X: Rows, exponent: int = 0, seed: int = 0x1D8E4E27C47D124F) -> HashArray:
+    """64 bits that identify a row by its values in units of 2^exponent (equal rows, equal ones)."""
     if isinstance(X, BlockRows):
         hashes: HashArray = np.zeros(len(X), np.uint64)
         for number, part in enumerate(X.parts):
-            hashes = hashes * np.uint64(31) + row_hashes(part, seed + number)
+            hashes = hashes * np.uint64(31) + row_hashes(part, exponent, seed + number)
         return hashes
     bits_type = np.uint32 if X.dtype == np.float32 else np.uint64
     minus_zero = bits_type(1 << (8 * X.dtype.itemsize - 1))
     out = np.empty(X.shape[0], np.uint64)
     if sp.issparse(X):
-        bits = X.data.view(bits_type)
+        bits = np.ldexp(X.data, -exponent).view(bits_type)
         _jit.hash_sparse(bits, X.indices, X.indptr, minus_zero, np.uint64(seed), out)
     else:
-        bits = np.ascontiguousarray(X).view(bits_type)
+        bits = np.ldexp(np.ascontiguousarray(X), -exponent).view(bits_type)
         _jit.hash_dense(bits, minus_zero, np.uint64(seed), out)
     return out

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray
 from mercer.data.arrays import BlockSource
-from mercer.data.rows import BlockRows, Rows
+from mercer.data.rows import BlockRows, Rows, take
 from mercer.data.source import Source
 from mercer.data.sweep import TileFunction, total
 
@@ -26,6 +26,7 @@ class Summary:
     low: FloatArray  # (d,) float64
     high: FloatArray  # (d,)
     blocks: tuple[Summary, ...] = ()
+    weighted: Summary | None = None  # of the rows of positive weight, where some have none
 
     @property
     def magnitude(self) -> float:
@@ -37,14 +38,26 @@ class Summary:
         """The largest distance between two values of one column (half, to stay finite)."""
         return float((self.high / 2 - self.low / 2).max(initial=0))
 
+    def exponent(self, *, is_centred: bool) -> int:
+        """Of the power of two just above the largest value (that remains after centring).
 
-def summarize(source: Source, *, block_rows: int) -> Summary:
+        Rows without weight are as good as absent.
+        """
+        rows = self.weighted or self
+        return int(np.frexp(rows.extent if is_centred else rows.magnitude)[1])
+
+
+def summarize(source: Source, *, block_rows: int, weights: FloatArray | None = None) -> Summary:
     """Read every row once; raise ValueError at the first that is not finite."""
     make = ColumnRanges(Columns.of(source))
-    low, high = total(source, make, _wider, block_rows=block_rows, stage="check")
+    along = None if weights is None or weights.min() > 0 else weights
+    (low, *weighted_low), (high, *weighted_high) = total(
+        source, make, _wider, along=along, block_rows=block_rows, stage="check"
+    )
     ends = np.cumsum(make.columns.widths)[:-1]
     blocks = zip(np.split(low, ends), np.split(high, ends), strict=True) if len(ends) else ()
-    return Summary(low, high, tuple(Summary(*block) for block in blocks))
+    weighted = None if along is None else Summary(weighted_low[0], weighted_high[0])
+    return Summary(low, high, tuple(Summary(*block) for block in blocks), weighted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,10 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRanges:
-    """The smallest and largest value of each column in a tile."""
+    """The smallest and largest value of each column in a tile: (1, d), or (2, d) with weights.
+
+    The second row is of the rows of positive weight.
+    """
 
     columns: Columns
 
@@ -76,7 +92,14 @@ class ColumnRanges:
         self, rows: Rows, start: int, along: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
         summary = check_rows(rows, start, self.columns)
-        return summary.low, summary.high
+        if along is None:
+            return summary.low[None], summary.high[None]
+        heavy = np.flatnonzero(along > 0)
+        inner = check_rows(take(rows, heavy), start, self.columns)
+        is_empty = len(heavy) == 0
+        low = np.full_like(inner.low, np.inf) if is_empty else inner.low
+        high = np.full_like(inner.high, -np.inf) if is_empty else inner.high
+        return np.stack([summary.low, low]), np.stack([summary.high, high])
 
 
 def _wider(

@@ -14,7 +14,7 @@ from mercer._progress import LineWriter, listening
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray
 from mercer.cluster.assignment import tiles_of
-from mercer.cluster.problem import Problem, check_features, checked_source
+from mercer.cluster.problem import Problem, check_features, checked_source, raw_kernel
 from mercer.data.rows import Rows
 from mercer.data.source import TILE, Source
 from mercer.report import Recorder, Report
@@ -100,14 +100,14 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         **told: Any,
     ) -> None:
         """Fitted state, at once and last; `learnt`, `told`: what only this one has and reports."""
-        source = problem.source
+        source, kernel = problem.source, raw_kernel(factor)
         common: dict[str, Any] = {
             "estimator": type(self).__name__,
             "n_rows": source.n_rows,
             "n_features": source.n_features,
             "n_distinct": len(problem.sample),
             "dtype": str(problem.sample.format.dtype),
-            "kernel": repr(factor.kernel),
+            "kernel": repr(kernel),
             "bandwidth": problem.bandwidth,
             "approximation": repr(approximation),
             "rank": factor.rank,
@@ -122,7 +122,7 @@ class FactorTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         record.raise_warnings()
         fitted: dict[str, Any] = {
             "n_features_in_": source.n_features,
-            "kernel_": factor.kernel,
+            "kernel_": kernel,
             "factor_": factor.forget_training(),
             "report_": report,
             **(learnt or {}),

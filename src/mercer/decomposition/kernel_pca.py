@@ -211,9 +211,9 @@ class KernelPCA(FactorTransformer):
             [score(cast(part(sample.rows, *span), np.float64)) for span in spans(len(sample))]
         )
         preimage = fit_preimage(Z, sample.rows, sample.weights, alpha=self.alpha, rng=rng)
-        shift = sample.format.shift
-        mean = preimage.mean if shift is None else preimage.mean + shift
-        return PreImage(preimage.gamma, preimage.centers, preimage.coefficients, mean)
+        mean = sample.format.undo(preimage.mean)
+        coefficients = preimage.coefficients * 2.0**sample.format.exponent
+        return PreImage(preimage.gamma, preimage.centers, coefficients, mean)
 
     def _remember(
         self,

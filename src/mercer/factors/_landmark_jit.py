@@ -36,16 +36,22 @@ def squared_distance(x, y):
 
 
 @jit
-def nearest_by_products(Z, L, products, norms, extra, idx, dist):  # idx, dist: OUT (n, m)
-    """The m nearest landmarks of each row.
+def nearest_by_products(Z, L, products, norms, rounding, extra, idx, dist, is_sure):
+    """The m nearest landmarks of each row. idx, dist: OUT (n, m), is_sure: OUT (n,).
 
     `products` (z·l, maybe in float32) proposes m + extra candidates; their distances are then
-    computed directly in float64, so the answer depends on the row alone.
+    computed directly in float64. A row is sure if no landmark beside the candidates can be as near
+    as the m-th of them, whatever rounding did to its product: then the answer depends on the row
+    alone. |fl(z·l) - z·l| ≤ rounding·‖z‖‖l‖, and ‖l‖² is off by less than rounding·‖l‖².
     """
     m = idx.shape[1]
     n_candidates = min(m + extra, L.shape[0])
     values = np.empty(n_candidates)
     items = np.empty(n_candidates, np.int64)
+    longest = 0.0
+    for j in range(norms.shape[0]):
+        longest = max(longest, norms[j])
+    longest = np.sqrt(longest)
     for i in range(Z.shape[0]):
         values[:] = FAR
         items[:] = -1
@@ -57,8 +63,28 @@ def nearest_by_products(Z, L, products, norms, extra, idx, dist):  # idx, dist: 
                 worst = values[n_candidates - 1]
         dist[i, :] = FAR
         idx[i, :] = -1
+        n_found = 0
         for c in range(n_candidates):
             j = items[c]
+            if j >= 0:
+                insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
+                n_found += 1
+        length = 0.0
+        for a in range(Z.shape[1]):
+            length += Z[i, a] * Z[i, a]
+        error = rounding * (length + 2.0 * longest * (np.sqrt(length) + longest))
+        nearest_other = values[n_candidates - 1] + length - error
+        is_all = n_candidates == L.shape[0]
+        is_sure[i] = n_found == n_candidates and (is_all or nearest_other > dist[i, m - 1])
+
+
+@jit
+def nearest_of_all(Z, L, rows, idx, dist):  # idx, dist: INOUT (n, m)
+    """The m nearest landmarks of some rows, by their distances to all."""
+    for i in rows:
+        dist[i, :] = FAR
+        idx[i, :] = -1
+        for j in range(L.shape[0]):
             insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
 
 

@@ -24,7 +24,6 @@ from mercer.factors.landmarks import (
     Landmarks,
 )
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import RBF
 from mercer.kernels.given import GramMatrix, Precomputed
 
 __all__ = ["AffinityGraph", "GivenAffinity", "Neighbors"]
@@ -82,7 +81,7 @@ class Neighbors(BaseEstimator):
         n_clusters: int = 1,
     ) -> LandmarkGraph:
         """Tie the rows of X to each other; kernel None scales itself."""
-        sample = as_sample(RBF("auto") if kernel is None else kernel, X)
+        sample = as_sample(kernel, X)
         n_neighbors = self.n_neighbors
         while True:
             graph = self._landmarks(len(sample), n_neighbors).fit(

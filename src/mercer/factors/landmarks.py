@@ -35,6 +35,8 @@ NEIGHBORS = 4  # landmarks per row (one more where a landmark stands for few row
 WIDE = 64  # more features than this are reduced first
 KEPT_VARIANCE = 0.9
 PCA_ROWS = 5000
+SEEDS = 64  # rows; the variance of other rows' differences from the nearest of them is kept too
+NEAR_ROWS = 1000  # such rows
 ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
@@ -97,7 +99,7 @@ class Landmarks(BaseEstimator):
     ) -> LandmarkGraph:
         """Choose landmarks among (means of) the rows of X; kernel None scales itself."""
         self.check(kernel)
-        sample = as_sample(RBF("auto") if kernel is None else kernel, X)
+        sample = as_sample(kernel, X)
         with single_threaded_blas():
             projection = _projection(sample.rows, rng=rng)
             Z = _projected(sample.rows, projection, threads)
@@ -108,7 +110,7 @@ class Landmarks(BaseEstimator):
             search = make_search(L, Z, m)
             idx, dist = _nearest_all(Z, search, min(m, len(L)), threads)
             used = np.unique(idx)
-            if len(used) < len(L):  # landmarks that no row is near tell nothing
+            if len(used) < len(L) < len(Z):  # landmarks that no row is near tell nothing
                 search, idx = make_search(L[used], Z, m), np.searchsorted(used, idx)
         gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
         edges = Edges(idx, _edge_weights(dist, gamma, self.weights))
@@ -167,18 +169,30 @@ class Search:
         if self.grid is not None and m <= self.grid_neighbors:
             _jit.nearest_by_grid(Z, L, *self.grid, idx, dist)
             return idx, dist
-        single = L.astype(np.float32)
-        norms = np.einsum("ij,ij->i", single, single, dtype=np.float64)
+        unsure = self._by_products(Z, np.float32, idx, dist)
+        if len(unsure):  # groups so far apart that float32 cannot see inside them
+            rows, idx_there, dist_there = Z[unsure], idx[unsure], dist[unsure]
+            still = self._by_products(rows, np.float64, idx_there, dist_there)
+            _jit.nearest_of_all(rows, L, still, idx_there, dist_there)
+            idx[unsure], dist[unsure] = idx_there, dist_there
+        return idx, dist
+
+    def _by_products(self, Z: FloatArray, dtype: Any, idx: IdArray, dist: FloatArray) -> IdArray:
+        """Fill idx and dist by products in `dtype`; the rows whose answer rounding leaves open."""
+        L = self.landmarks.astype(dtype)
+        norms = np.einsum("ij,ij->i", L, L, dtype=np.float64)
         step = max(PRODUCT_ROWS, PRODUCTS // len(L))
-        held = np.empty((min(step, len(Z)), len(L)), np.float32)
+        held = np.empty((min(step, len(Z)), len(L)), dtype)
+        is_sure = np.empty(len(Z), np.bool_)
+        rounding = (L.shape[1] + 4) * float(np.finfo(dtype).eps)  # of a product, beside ‖z‖‖l‖
         for start in range(0, len(Z), step):
             piece = slice(start, start + step)
             products = held[: len(Z[piece])]
-            np.matmul(Z[piece].astype(np.float32), single.T, out=products)
-            _jit.nearest_by_products(
-                Z[piece], L, products, norms, EXTRA_CANDIDATES, idx[piece], dist[piece]
-            )
-        return idx, dist
+            with np.errstate(over="ignore", invalid="ignore"):  # rows beyond float32 are unsure
+                np.matmul(Z[piece].astype(dtype), L.T, out=products)
+            arrays = (Z[piece], self.landmarks, products, norms, rounding, EXTRA_CANDIDATES)
+            _jit.nearest_by_products(*arrays, idx[piece], dist[piece], is_sure[piece])
+        return np.flatnonzero(~is_sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +288,11 @@ def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
 
 
 def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
-    """Principal directions that keep 90 % of the variance, for wide or sparse rows."""
+    """Principal directions that keep 90 % of the variance, for wide or sparse rows.
+
+    And 90 % of the variance of differences between near rows: groups that are far apart are most
+    of the variance, and must not hide what is inside them.
+    """
     if isinstance(X, BlockRows):
         raise ValueError(
             "landmark graphs need one table of columns; column blocks work with kernels that name "
@@ -294,9 +312,26 @@ def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
     values, vectors = np.linalg.eigh(gram.astype(np.float64))
     if some.shape[1] > len(some):
         vectors = some.T @ vectors / np.sqrt(np.maximum(values, values[-1] * 1e-12))
-    share = np.cumsum(values[::-1]) / max(values.sum(), np.finfo(float).tiny)
-    q = int(np.searchsorted(share, KEPT_VARIANCE)) + 1
-    return np.ascontiguousarray(vectors[:, ::-1][:, :q])
+    vectors = vectors[:, ::-1]
+    near = ((_near_differences(some) @ vectors.astype(some.dtype)) ** 2).sum(axis=0)
+    q = max(_n_kept(values[::-1]), _n_kept(near.astype(np.float64)))
+    return np.ascontiguousarray(vectors[:, :q])
+
+
+def _n_kept(variances: FloatArray) -> int:
+    """How many of the directions keep 90 % of the variance."""
+    share = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
+    return min(int(np.searchsorted(share, KEPT_VARIANCE)) + 1, len(variances))
+
+
+def _near_differences(X: FloatArray) -> FloatArray:
+    """Rows less the nearest of the first few."""
+    seeds, rows = X[:SEEDS], X[SEEDS : SEEDS + NEAR_ROWS]
+    if len(rows) == 0:
+        return X[:0]
+    nearest = Search(seeds.astype(np.float64)).nearest(rows.astype(np.float64), 1)[0][:, 0]
+    differences: FloatArray = rows - seeds[nearest]
+    return differences
 
 
 def _projected(X: Rows, projection: FloatArray | None, threads: int = 1) -> FloatArray:

@@ -55,6 +55,7 @@ def sequential_sample(
     width: int = 0,
     mask: NDArray[np.bool_] | None = None,
     limit: int = MOST_BLOCKS,
+    unit: float = 1.0,
 ) -> tuple[IdArray, IdArray]:
     """Numbers of the representing rows, and for each row the first of them within the radius.
 
@@ -67,6 +68,7 @@ def sequential_sample(
         within reach of several goes with its neighbour instead of the first.
     mask : rows that take part; others get the label -1.
     limit : more representatives than this raise `TooManyBlocksError` with an estimate.
+    unit : of the rows; the radius is not in it.
     """
     X = np.ascontiguousarray(X)
     n, d = X.shape
@@ -75,7 +77,7 @@ def sequential_sample(
     ids, labels = np.empty(limit, np.intp), np.empty(n, np.intp)
     growth = np.zeros(GROWTHS, np.intp)
     is_used = np.empty(0, np.bool_) if mask is None else np.ascontiguousarray(mask, np.bool_)
-    args = (X, float(radius) ** 2, width, is_used, lanes, ids, labels, growth)
+    args = (X, float(radius / unit) ** 2, width, is_used, lanes, ids, labels, growth)
     n_found, n_seen = _jit.sequential(*args)
     _demand_all_seen(n, n_seen, n_found, growth, radius)
     return ids[:n_found].copy(), labels

@@ -106,9 +106,12 @@ class Quantized(BaseEstimator):
         sample = as_sample(kernel, X)
         rows = _dense_rows(kernel, sample.rows)
         with single_threaded_blas():
-            labels, quantization = self._blocks(rows, sample.weights, rng=rng, threads=threads)
+            unit = 2.0**sample.format.exponent
+            how: Any = {"unit": unit, "rng": rng, "threads": threads}
+            labels, quantization = self._blocks(rows, sample.weights, **how)
             if self.refine == "gradient" and len(quantization) > 1:
-                quantization = self._descend(kernel, rows, sample.weights, labels, quantization)
+                arrays = (rows, sample.weights, labels, quantization)
+                quantization = self._descend(kernel, *arrays, unit=unit)
             correction = self.variance_correction
             beta = block_values(quantization, kernel, correction=correction)
             scale = block_scale(quantization, kernel, correction=correction)
@@ -173,11 +176,17 @@ class Quantized(BaseEstimator):
         return DEFAULT_RANK if self.radius is None else MOST_BLOCKS
 
     def _blocks(
-        self, X: FloatArray, weights: FloatArray, *, rng: np.random.Generator, threads: int
+        self,
+        X: FloatArray,
+        weights: FloatArray,
+        *,
+        unit: float,
+        rng: np.random.Generator,
+        threads: int,
     ) -> tuple[IdArray, Quantization]:
         """The block of each row, and the blocks: none is empty."""
         if self.radius is not None:
-            ids, labels = sequential_sample(X, self.radius, limit=self._limit())
+            ids, labels = sequential_sample(X, self.radius, limit=self._limit(), unit=unit)
             if self.refine is None:
                 return labels, quantize(X, labels, len(ids), weights)
             T = quantize(X, labels, len(ids), weights).representatives
@@ -200,9 +209,11 @@ class Quantized(BaseEstimator):
         weights: FloatArray,
         labels: IdArray,
         blocks: Quantization,
+        *,
+        unit: float,
     ) -> Quantization:
         spread = float(np.sqrt(np.average(blocks.variances.sum(axis=1), weights=blocks.weights)))
-        radius = self.radius / 2 if self.radius is not None else spread
+        radius = self.radius / unit / 2 if self.radius is not None else spread
         B = fine_block_sums(kernel, X, weights, labels, len(blocks), radius)
         scale = block_scale(blocks, kernel, correction=self.variance_correction)
         moved = move_representatives(kernel, blocks, B, scale)

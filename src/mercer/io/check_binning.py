@@ -133,7 +133,8 @@ def check_binning_model(model: Any) -> None:
         f"{model.n_features_in_}",
     )
     kernel = model.kernel_
-    is_same = isinstance(kernel, Laplacian) and kernel.gamma == binning.kernel.gamma
+    own = binning.kernel.in_units(-binning.format.exponent)
+    is_same = isinstance(kernel, Laplacian) and kernel.gamma == own.gamma
     demand(is_same, "the kernel is not that of the grids")
     check_kernel(kernel, binning.references)
 

@@ -130,7 +130,9 @@ def _check_pivot_model(model: Any) -> None:
         "the pivots of a precomputed kernel are one column of item numbers",
     )
     demand(
-        bool(((items >= 0) & (items < n_features)).all()) and factor.format.shift is None,
+        bool(((items >= 0) & (items < n_features)).all())
+        and factor.format.shift is None
+        and factor.format.exponent == 0,
         f"a pivot is not among the {n_features} items of the precomputed kernel",
     )
 

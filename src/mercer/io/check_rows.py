@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+MOST_EXPONENT = 500  # of the unit of rows: squares of larger values leave float64
 
 
 def is_array(value: Any, ndim: int, kind: str = "f") -> bool:
@@ -57,6 +58,10 @@ def check_row_format(row_format: RowFormat) -> None:
     is_floating = isinstance(row_format.dtype, np.dtype) and row_format.dtype in FLOATS
     demand(is_floating, "the format of the rows has no floating type")
     demand(shift is None or is_array(shift, 1), "the shift of the rows is no array of numbers")
+    exponent = row_format.exponent
+    is_exponent = type(exponent) is int and abs(exponent) <= MOST_EXPONENT
+    is_shared = all(getattr(block, "exponent", exponent) == exponent for block in blocks)
+    demand(is_exponent and is_shared, "the unit of the rows is no power of two in range")
     demand(
         isinstance(blocks, tuple) and all(isinstance(block, RowFormat) for block in blocks),
         "the format of the rows has blocks that are no formats",

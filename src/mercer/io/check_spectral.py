@@ -148,7 +148,8 @@ def _check_landmark_model(model: Any) -> None:
         shift is None or len(shift) == n_features,
         "the shift of the rows does not match their columns",
     )
-    is_same = isinstance(kernel, RBF) and kernel.columns is None and kernel.gamma == graph.gamma
+    own = graph.kernel.in_units(-graph.format.exponent)
+    is_same = isinstance(kernel, RBF) and kernel.columns is None and kernel.gamma == own.gamma
     demand(is_same, "the kernel is not that of the landmark graph")
 
 

@@ -102,7 +102,8 @@ def check_pivots(factor: PivotFactor, graph: NeighborKernel) -> None:
 
 
 def _is_same_format(one: RowFormat, two: RowFormat) -> bool:
-    if len(one.blocks) != len(two.blocks) or one.dtype != two.dtype:
+    units = one.exponent, two.exponent
+    if len(one.blocks) != len(two.blocks) or one.dtype != two.dtype or len(set(units)) > 1:
         return False
     pairs = zip(one.blocks, two.blocks, strict=True)
     is_shifted = one.shift is not None, two.shift is not None

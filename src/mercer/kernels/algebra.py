@@ -49,6 +49,13 @@ class _Combined(Kernel):
     def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
         return type(self)([kernel.resolve(X, weights, **how) for kernel in self.kernels])
 
+    @property
+    def has_units(self) -> bool:  # type: ignore[override]
+        return all(kernel.has_units for kernel in self.kernels)
+
+    def in_units(self, exponent: int) -> Kernel:
+        return type(self)([kernel.in_units(exponent) for kernel in self.kernels])
+
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:
         return type(self)([kernel.named_columns(names) for kernel in self.kernels])
 
@@ -93,6 +100,13 @@ class Scaled(Kernel):
 
     def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
         return Scaled(self.factor, self.kernel.resolve(X, weights, **how))
+
+    @property
+    def has_units(self) -> bool:  # type: ignore[override]
+        return self.kernel.has_units
+
+    def in_units(self, exponent: int) -> Kernel:
+        return Scaled(self.factor, self.kernel.in_units(exponent))
 
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:
         return Scaled(self.factor, self.kernel.named_columns(names))

@@ -13,7 +13,7 @@ from mercer.data.rows import Rows, cast, take
 if TYPE_CHECKING:
     from mercer.kernels.exponential import Exponential
 
-__all__ = ["Rule", "check_rule", "choose_gamma"]
+__all__ = ["Rule", "check_rule", "choose_gamma", "scaled_gamma"]
 
 Rule: TypeAlias = Literal["auto", "median", "scale"]
 
@@ -27,6 +27,13 @@ def check_rule(rule: str) -> None:
     known = ("auto", "median", "scale")
     if rule not in known:
         raise ValueError(f"gamma={rule!r} is not understood; pass a number or one of {known}")
+
+
+def scaled_gamma(gamma: float, exponent: int) -> float:
+    """γ · 2^exponent, kept within what a float64 can hold."""
+    limits = np.finfo(np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.clip(np.ldexp(gamma, exponent), limits.tiny, limits.max))
 
 
 def choose_gamma(

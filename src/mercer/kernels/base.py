@@ -27,6 +27,7 @@ class Kernel(BaseEstimator):
 
     stationary = False  # depends on x - y only, so that rows may be centred first
     nonnegative = False  # defined for values ≥ 0 only
+    has_units = False  # `in_units` has an answer
     columns: Columns = None
 
     def against(self, Y: Rows) -> RowsAgainst:
@@ -77,6 +78,12 @@ class Kernel(BaseEstimator):
         what the caller needs to see of the data at least.
         """
         return clone(self)
+
+    def in_units(self, exponent: int) -> Kernel:
+        """The kernel that sees rows divided by 2^exponent as this one sees the rows themselves."""
+        if exponent:
+            raise NotImplementedError(f"{type(self).__name__} knows no units")
+        return self
 
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:
         """A copy whose `columns`, where given by feature names, are column numbers."""

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from mercer._types import FloatArray
 from mercer.data.rows import Rows
-from mercer.kernels.bandwidth import Rule, check_rule, choose_gamma
+from mercer.kernels.bandwidth import Rule, check_rule, choose_gamma, scaled_gamma
 from mercer.kernels.base import Columns, Kernel, RowsAgainst
 from mercer.kernels.sums import CoordinateSums, Term
 
@@ -26,6 +26,8 @@ class Exponential(Kernel):
     term: Term
     factor = 1.0  # D = factor · Σ_j g(x_j, y_j)
     power = 2
+    homogeneity = 2  # D(2x, 2y) = 2^homogeneity · D(x, y)
+    has_units = True
 
     def __init__(self, gamma: float | Rule = "auto", *, columns: Columns = None) -> None:
         self.gamma = gamma
@@ -56,6 +58,13 @@ class Exponential(Kernel):
             gamma = self._number()
         resolved: Exponential = clone(self).set_params(gamma=gamma)
         return resolved
+
+    def in_units(self, exponent: int) -> Exponential:
+        if isinstance(self.gamma, str):
+            return clone(self)
+        gamma = scaled_gamma(self._number(), self.homogeneity * exponent)
+        moved: Exponential = clone(self).set_params(gamma=gamma)
+        return moved
 
     def check_parameters(self) -> None:
         if isinstance(self.gamma, str):
@@ -122,6 +131,7 @@ class Laplacian(Exponential):
     term = "absolute"
     stationary = True
     power = 1
+    homogeneity = 1
 
 
 class Chi2(Exponential):
@@ -145,4 +155,5 @@ class Chi2(Exponential):
 
     term = "chi2"
     nonnegative = True
+    homogeneity = 1
     factor = 0.5

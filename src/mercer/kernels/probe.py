@@ -7,10 +7,11 @@ import numpy as np
 from mercer.data.rows import Rows, cast, take
 from mercer.kernels.base import Kernel
 
-__all__ = ["probe_kernel"]
+__all__ = ["is_resolved", "probe_kernel"]
 
 SAMPLE = 200
 SAME = 1e-6  # relative difference below which two similarities are the same
+RESOLVED = 1e-3  # of the largest similarity: float32 that is off by more does not see these rows
 
 
 def probe_kernel(kernel: Kernel, X: Rows) -> list[str]:
@@ -18,11 +19,26 @@ def probe_kernel(kernel: Kernel, X: Rows) -> list[str]:
 
     X are distinct rows; up to 200 of them, evenly spaced, are compared.
     """
-    n = X.shape[0]
-    rows = cast(take(X, np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))), "f8")
+    rows = cast(_few(X), np.float64)
     K = np.asarray(kernel.matrix(rows, rows), np.float64)
     _check_is_kernel(K, kernel)
     return _degenerate(K) if len(K) > 2 else []
+
+
+def is_resolved(kernel: Kernel, X: Rows) -> bool:
+    """Whether the type of X has digits enough: groups 10⁴ spreads apart are too much for float32.
+
+    Squared distances by products lose what is small beside the squared lengths of the rows.
+    """
+    rows = _few(X)
+    exact = np.asarray(kernel.matrix(cast(rows, np.float64)), np.float64)
+    error = np.abs(kernel.matrix(rows) - exact).max(initial=0.0)
+    return bool(error <= RESOLVED * np.abs(exact).max(initial=0.0))
+
+
+def _few(X: Rows) -> Rows:
+    n = X.shape[0]
+    return take(X, np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)))
 
 
 def _check_is_kernel(K: np.ndarray, kernel: Kernel) -> None:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from mercer._types import FloatArray
 from mercer.data.rows import Rows
+from mercer.kernels.bandwidth import scaled_gamma
 from mercer.kernels.base import Columns, Kernel, RowsAgainst
 from mercer.kernels.sums import CoordinateSums
 
@@ -33,8 +34,14 @@ class Cosine(Kernel):
            [0.    ]])
     """
 
+    has_units = True
+
     def __init__(self, *, columns: Columns = None) -> None:
         self.columns = columns
+
+    def in_units(self, exponent: int) -> Cosine:
+        same: Cosine = clone(self)
+        return same
 
     def _against(self, Y: Rows) -> RowsAgainst:
         selected = self.select(Y)
@@ -71,6 +78,8 @@ class Polynomial(Kernel):
     array([[16.]])
     """
 
+    has_units = True
+
     def __init__(
         self,
         degree: int = 3,
@@ -105,6 +114,13 @@ class Polynomial(Kernel):
             gamma = 1.0 / mean if mean > 0 else 1.0
         resolved: Polynomial = clone(self).set_params(gamma=gamma)
         return resolved
+
+    def in_units(self, exponent: int) -> Polynomial:
+        gamma = self.gamma
+        if not isinstance(gamma, str):
+            gamma = scaled_gamma(float(gamma), 2 * exponent)
+        moved: Polynomial = clone(self).set_params(gamma=gamma)
+        return moved
 
     def check_parameters(self) -> None:
         gamma: Any = self.gamma

@@ -57,6 +57,8 @@ def summarize_data(source: Source, sample: Sample, ranges: Summary) -> DataSumma
     n = min(source.n_features, MOST_COLUMNS)
     weights = sample.weights[: few.shape[0]]
     mean, spread = _moments(few[:, :n], weights)
+    unit = 2.0**sample.format.exponent
+    mean, spread = mean * unit, spread * unit
     if sample.format.shift is not None:
         mean = mean + sample.format.shift[:n]
     names = source.feature_names or tuple(f"column {j}" for j in range(n))
