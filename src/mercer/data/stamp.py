@@ -11,15 +11,27 @@ __all__ = ["FileStamp", "arrow_path", "file_size"]
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """The length of a file and when it was last written to."""
+    """Which file it is, its length, and when it was last written to.
+
+    The time of writing can be set to any value, and copies keep it: so the inode and the time of
+    its last change, which only the system sets, are looked at too.
+    """
 
     n_bytes: int
     modified: int  # nanoseconds
+    inode: int
+    changed: int  # nanoseconds
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> FileStamp:
         """The stamp of an existing, ordinary file that is not empty."""
-        return cls(file_size(path), os.stat(path).st_mtime_ns)
+        file_size(path)
+        return cls.of_status(os.stat(path))
+
+    @classmethod
+    def of_status(cls, status: os.stat_result) -> FileStamp:
+        """The stamp by what the system says of a file."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
 
     def check(self, path: str | os.PathLike[str]) -> None:
         """Refuse a file that is not what it was when it was opened."""
@@ -28,6 +40,10 @@ class FileStamp:
             found = f"it has {now.n_bytes} bytes and had {self.n_bytes} when it was opened"
         elif now.modified != self.modified:
             found = "it was written to after it was opened"
+        elif now.inode != self.inode:
+            found = "another file took its place after it was opened"
+        elif now.changed != self.changed:
+            found = "its content or its attributes were changed after it was opened"
         else:
             return
         raise ValueError(

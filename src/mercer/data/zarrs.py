@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._extras import require
 from mercer._types import FloatArray
@@ -46,7 +48,7 @@ class ZarrSource(ForwardSource):
     path: str = field(init=False)
     piece_rows: int = field(init=False, repr=False)
     stamp: FileStamp | None = field(init=False, repr=False)  # of the array's own description
-    newest: int = field(init=False, repr=False)  # when the last chunk was written; nanoseconds
+    bands: NDArray[np.uint64] = field(init=False, repr=False)  # what the files of each piece were
 
     def __post_init__(self) -> None:
         if self.missing not in ("refuse", "fill"):
@@ -64,7 +66,13 @@ class ZarrSource(ForwardSource):
             piece_rows=min(rows * max(TILE // rows, 1), n_rows),
             layout=Layout(n_features, working_dtype(array.dtype)),
         )
-        self._learn(restarts=np.arange(0, n_rows, self.piece_rows), newest=self._newest())
+        self._learn(restarts=np.arange(0, n_rows, self.piece_rows))
+        if stamp is None:  # not in files: how many chunks there are is all that can be asked
+            self._check_gaps(_n_missing(array), "they")
+            self._learn(bands=np.empty(0, np.uint64))
+        else:
+            bands = (self._band(first) for first in self.restarts.tolist())
+            self._learn(bands=np.fromiter(bands, np.uint64, len(self.restarts)))
 
     @property
     def piece_bytes(self) -> int:
@@ -76,10 +84,11 @@ class ZarrSource(ForwardSource):
             self.stamp.check(_document(Path(self.path)))
         for first in range(start, self.n_rows, self.piece_rows):
             stop = min(first + self.piece_rows, self.n_rows)
-            if self.stamp is not None and self._newest(first, stop) > self.newest:
+            if self.stamp is not None and self._band(first) != self.bands[first // self.piece_rows]:
                 raise ValueError(
                     f"{self.path} changed: the chunks of the rows {first} to {stop} were written "
-                    "to after it was opened; open it again, and leave it alone while it is read"
+                    "to or replaced after it was opened; open it again, and leave it alone while "
+                    "it is read"
                 )
             with _in_words(self.path):
                 rows = np.ascontiguousarray(self.array[first:stop], dtype=self.dtype)
@@ -88,23 +97,18 @@ class ZarrSource(ForwardSource):
     def changed(self, found: str) -> str:
         return f"{self.path} had {self.n_rows} rows when it was opened and {found} now"
 
-    def _newest(self, start: int = 0, stop: int | None = None) -> int:
-        """When the chunks of these rows were last written to; all of them must be there."""
-        if self.stamp is None:  # not in files: how many there are is all that can be asked
-            n_missing = 0 if self.missing == "fill" else _n_missing(self.array)
-            if n_missing:
-                raise ValueError(self._gap(n_missing, "they"))
-            return 0
-        newest, gaps = 0, []
-        for name in self._files(start, self.n_rows if stop is None else stop):
+    def _band(self, start: int) -> int:
+        """What tells the files of one piece from others in their place; all must be there."""
+        digest, gaps = hashlib.blake2b(digest_size=8), []
+        for name in self._files(start, min(start + self.piece_rows, self.n_rows)):
             try:
-                newest = max(newest, os.stat(os.path.join(self.path, name)).st_mtime_ns)
+                status = os.stat(os.path.join(self.path, name))
             except FileNotFoundError:
                 gaps.append(name)
-        if gaps and self.missing == "refuse":
-            names = ", ".join(gaps[:3]) + ", …" * (len(gaps) > 3)
-            raise ValueError(self._gap(len(gaps), names))
-        return newest
+                continue
+            digest.update(f"{name} {FileStamp.of_status(status)}".encode())
+        self._check_gaps(len(gaps), ", ".join(gaps[:3]) + ", …" * (len(gaps) > 3))
+        return int.from_bytes(digest.digest())
 
     def _files(self, start: int, stop: int) -> Iterator[str]:
         """The files that hold these rows: one each for a chunk, or for a shard of chunks."""
@@ -114,13 +118,14 @@ class ZarrSource(ForwardSource):
         for place in product(down, across):
             yield self.array.metadata.encode_chunk_key(place)
 
-    def _gap(self, count: int, names: str) -> str:
-        return (
-            f"{count} chunk(s) of {self.path} are missing ({names}): they would be read as "
-            f"{self.array.fill_value}, as if that had been written. Copy the array again; or, if "
-            "the fill is meant, write it with config={'write_empty_chunks': True}, or pass "
-            "mercer.data.ZarrSource(path, missing='fill')"
-        )
+    def _check_gaps(self, count: int, names: str) -> None:
+        if count and self.missing == "refuse":
+            raise ValueError(
+                f"{count} chunk(s) of {self.path} are missing ({names}): they would be read as "
+                f"{self.array.fill_value}, as if that had been written. Copy the array again; or, "
+                "if the fill is meant, write it with config={'write_empty_chunks': True}, or pass "
+                "mercer.data.ZarrSource(path, missing='fill')"
+            )
 
 
 def is_zarr(path: str | os.PathLike[str]) -> bool:
