@@ -233,6 +233,18 @@ def test_a_full_disk_leaves_the_old_model(server: Server, rows: Path, tmp_path: 
     assert model.read_bytes() == b"old"
 
 
+@posix
+@pytest.mark.parametrize("full", ["labels.csv", "a.model"])
+def test_a_full_disk_of_a_stream_is_named(
+    full: str, server: Server, rows: Path, tmp_path: Path
+) -> None:
+    np.save(rows, rings(3000, random_state=0)[0])
+    model = ["--model", tmp_path / full] if full == "a.model" else []
+    arguments = ["stream", rows, "-k", 3, "--out", tmp_path / "labels.csv", *model]
+    status, words = ended(server, arguments, tmp_path, LIMITED)
+    assert (status, words) == (1, f"error: {tmp_path / full}: {os.strerror(errno.EFBIG)}\n")
+
+
 def small_disk(folder: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(folder)]
     if not hasattr(os, "geteuid") or os.geteuid() != 0:

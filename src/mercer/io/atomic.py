@@ -12,7 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_replaceable", "check_writable", "replacing", "replacing_folder"]
+__all__ = [
+    "check_replaceable",
+    "check_writable",
+    "naming",
+    "replacing",
+    "replacing_folder",
+    "sync_folder",
+]
 
 STALE = 60.0  # seconds; a younger temporary file may not be locked yet
 
@@ -39,16 +46,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     _remove_stale(target)
     temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
     try:
-        with _created(temporary, like=target):
+        with naming(path), _created(temporary, like=target):
             yield temporary
             _sync_file(temporary)
             os.replace(temporary, target)
-    except BaseException as error:
+    except BaseException:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and error.filename is None:
-            error.filename = os.fspath(path)  # a full disk does not say of itself which file
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 @contextmanager
@@ -78,7 +83,18 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file an error is about: a full disk does not do so of itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> Path:
@@ -169,7 +185,7 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name itself last; Windows does so by itself and cannot open folders."""
     if os.name != "posix":
         return
