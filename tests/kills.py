@@ -147,15 +147,15 @@ class Server:
         return self.wait(child) == -signal.SIGKILL
 
     def kill_at_steps(
-        self, arguments: Sequence[object], folder: Path, stride: int = 1
+        self, arguments: Sequence[object], folder: Path, *, stride: int = 1, code: str = ""
     ) -> Iterator[int]:
         """Kill a command before its first change of the folder, its second …, until it ends well.
 
         Whoever iterates looks at the folder after each kill and puts it back as it was.
         """
         for n in range(0, 10_000, stride):
-            code = STEPS.format(n=n, folder=str(folder), steps=EVENTS)
-            status = self.wait(self.start(arguments, code=code))
+            steps = STEPS.format(n=n, folder=str(folder), steps=EVENTS)
+            status = self.wait(self.start(arguments, code=code + steps))
             if status == 0:
                 return
             assert status == -signal.SIGKILL, (arguments, n, status)

@@ -71,7 +71,7 @@ def test_a_stream_killed_at_any_step_resumes(
 
     put_back()
     run = command(folder, "day2.npy", "--every", 2)
-    for _ in server.kill_at_steps(run, folder, stride):
+    for _ in server.kill_at_steps(run, folder, stride=stride):
         n_kills += 1
         status, words = resumed(server, folder, "day2.npy")
         if status:

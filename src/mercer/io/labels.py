@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from mercer._extras import require
 from mercer._types import IdArray
 from mercer.data.stamp import arrow_path, file_size
-from mercer.io.atomic import check_replaceable, check_writable, replacing, replacing_folder
+from mercer.io.atomic import (
+    check_replaceable,
+    check_writable,
+    recover,
+    replacing,
+    replacing_folder,
+)
 from mercer.io.npy import read_header
 
 __all__ = ["FORMATS", "check_output", "read_labels", "write_labels"]
@@ -72,6 +78,8 @@ def read_labels(path: str | os.PathLike[str]) -> IdArray:
     """The labels that `write_labels` wrote: (n_rows,) integers."""
     label_format = _format_of(path)
     label_format.check()
+    if label_format.is_folder:
+        recover(path)
     if not (label_format.is_folder and Path(path).is_dir()):
         file_size(path)
     try:
