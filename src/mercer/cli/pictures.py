@@ -44,22 +44,15 @@ def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) ->
 
     Refuses, before any work, what would be written twice or over an input.
     """
+    from mercer.io.places import check_apart
+
     many = len(images) > 1
     plans = [
         Plan(image, _target(out, image, many=many), _target(labels, image, many=many))
         for image in images
     ]
-    taken = {image.resolve() for image in images}
-    for plan in plans:
-        for path in (plan.picture, plan.labels):
-            if path is None:
-                continue
-            if path.resolve() in taken:
-                raise ValueError(
-                    f"{path} would be written twice, or over an image that is read; choose other "
-                    "names or folders with --out and --labels"
-                )
-            taken.add(path.resolve())
+    written = (path for plan in plans for path in (plan.picture, plan.labels))
+    check_apart(images, [path for path in written if path is not None])
     return plans
 
 

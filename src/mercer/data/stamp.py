@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FileStamp", "arrow_path", "file_size"]
+__all__ = ["FileStamp", "arrow_path", "check_links", "file_size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class FileStamp:
 
 def file_size(path: str | os.PathLike[str]) -> int:
     """The bytes in an existing, ordinary file that is not empty."""
+    check_links(path)
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"there is no file {file}; check the path")
@@ -65,6 +67,20 @@ def file_size(path: str | os.PathLike[str]) -> int:
     if size == 0:
         raise ValueError(f"{file} is empty (0 bytes); write it again")
     return size
+
+
+def check_links(path: str | os.PathLike[str]) -> None:
+    """Refuse symbolic links that lead in a circle; whether there is a file is not asked."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(
+                errno.ELOOP,
+                "this is a symbolic link that leads back to itself; name the file itself, or mend "
+                "the link",
+                os.fspath(path),
+            ) from None
 
 
 def arrow_path(path: str | os.PathLike[str]) -> str:

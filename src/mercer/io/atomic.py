@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
+from mercer.data.stamp import check_links
 from mercer.io.exchange import exchange
 
 __all__ = [
@@ -155,6 +156,7 @@ def _is_array(folder: Path) -> bool:
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """The file that `path` leads to, if it can be written or replaced; else an error, early."""
+    check_links(path)
     target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path)).parent
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a directory; pass the path of a file")

@@ -23,6 +23,7 @@ import numpy as np
 from mercer import __version__
 from mercer._checkpoint import keeping
 from mercer._memory import Budget
+from mercer.data.stamp import check_links
 from mercer.exceptions import MercerWarning, ModelFileError
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import replacing
@@ -166,6 +167,7 @@ def _read(path: Path) -> tuple[Any, ...] | None:
 
 def _check_folder(path: Path) -> None:
     """Make the folder, or say early why it cannot be used."""
+    check_links(path)
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"the checkpoint {path} is a file; pass the path of a folder")
     path.mkdir(parents=True, exist_ok=True)
