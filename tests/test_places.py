@@ -1,4 +1,4 @@
-"""No command and no call writes over what it reads, by whatever name; links in a circle are told."""
+"""No command and no call writes over what it reads, by whatever name."""
 
 from __future__ import annotations
 

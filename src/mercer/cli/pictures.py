@@ -52,7 +52,14 @@ def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) ->
         for image in images
     ]
     written = (path for plan in plans for path in (plan.picture, plan.labels))
-    check_apart(images, [path for path in written if path is not None])
+    try:
+        read = [image for image in images if image.is_file()]  # others are told one by one
+        check_apart(read, [path for path in written if path is not None])
+    except ValueError as error:
+        raise ValueError(
+            f"{error}: it would be written twice, or over an image that is read; choose other "
+            "names or folders with --out and --labels"
+        ) from None
     return plans
 
 
