@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mercer.data.stamp import check_links
+from mercer.data.zarrs import is_zarr
 
 __all__ = ["check_apart", "paths_of"]
 
@@ -66,11 +67,11 @@ def _twice(path: StrPath, other: StrPath) -> str:
 
 
 def _check_folders(path: StrPath, other: StrPath) -> None:
-    """Refuse an output in a folder that is read, and one that holds what is read."""
+    """Refuse an output in a folder that is read, and an array that holds what is read."""
     here, there = Path(os.path.realpath(path)), Path(os.path.realpath(other))
     if there.is_dir() and here.is_relative_to(there):
         raise ValueError(f"{path} is inside {other}, which is read; choose another place")
-    if there.is_relative_to(here):
+    if is_zarr(here) and there.is_relative_to(here):  # the only folder that is ever replaced
         raise ValueError(f"{other}, which is read, is inside {path}; choose another place")
     inode = _inode(path)
     if inode and there.is_dir():
