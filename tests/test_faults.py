@@ -20,7 +20,7 @@ import pytest
 from kills import Server, serving
 from mercer import KernelKMeans
 from mercer.datasets import blobs, rings
-from mercer.io import load, read_labels, save
+from mercer.io import load, read_labels, save, write_labels
 from mercer.io.atomic import replacing
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
@@ -192,6 +192,32 @@ def test_of_two_writers_one_stays_whole(tmp_path: Path) -> None:
     assert seen > 0
     assert failures == []
     assert os.listdir(tmp_path) == ["a.model"]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False], ids=["exchanged", "renamed"])
+def test_of_two_writers_of_a_folder_one_stays_whole(
+    can_exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("zarr")
+    if not can_exchange:
+        monkeypatch.setattr("mercer.io.atomic.exchange", lambda *_: False)
+    failures: list[BaseException] = []
+
+    def write(label: int) -> None:
+        try:
+            for _ in range(10):
+                write_labels(tmp_path / "a.zarr", [(0, np.full(9, label))], 9)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(label,)) for label in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert os.listdir(tmp_path) == ["a.zarr"]
+    assert len(set(read_labels(tmp_path / "a.zarr").tolist())) == 1
 
 
 # Full disks and read-only folders
