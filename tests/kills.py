@@ -71,6 +71,33 @@ for line in sys.stdin:
     answers.flush()
 """
 
+# The child ends itself, as a kill would, before its n-th step that changes what is on the disk.
+STEPS = """
+import os, signal, sys
+left, folder = {n}, {folder!r}
+def step():
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+def inside(path):
+    return isinstance(path, (str, bytes, os.PathLike)) and os.fsdecode(path).startswith(folder)
+def hook(event, arguments):
+    if event == "open":
+        is_step = arguments[2] & (os.O_WRONLY | os.O_RDWR) and inside(arguments[0])
+    else:
+        is_step = event in {steps} and any(map(inside, arguments))
+    if is_step:
+        step()
+sync = os.fsync
+def synced(descriptor):
+    step()
+    sync(descriptor)
+os.fsync = synced
+sys.addaudithook(hook)
+"""
+EVENTS = ("os.rename", "os.truncate", "os.remove", "os.rmdir", "os.mkdir", "mercer.exchange")
+
 
 class Server:
     """A warm interpreter that runs commands in children."""
@@ -119,6 +146,21 @@ class Server:
         wait()
         os.kill(child, signal.SIGKILL)
         return self.wait(child) == -signal.SIGKILL
+
+    def kill_at_steps(
+        self, arguments: Sequence[object], folder: Path, *, stride: int = 1, code: str = ""
+    ) -> Iterator[int]:
+        """Kill a command before its first change of the folder, its second …, until it ends well.
+
+        Whoever iterates looks at the folder after each kill and puts it back as it was.
+        """
+        for n in range(0, 10_000, stride):
+            steps = STEPS.format(n=n, folder=str(folder), steps=EVENTS)
+            status = self.wait(self.start(arguments, code=code + steps))
+            if status == 0:
+                return
+            assert status == -signal.SIGKILL, (arguments, n, status)
+            yield n
 
     def close(self) -> None:
         self.process.communicate()

@@ -20,7 +20,7 @@ import pytest
 from kills import Server, serving
 from mercer import KernelKMeans
 from mercer.datasets import blobs, rings
-from mercer.io import load, read_labels, save
+from mercer.io import load, read_labels, save, write_labels
 from mercer.io.atomic import replacing
 from waiting import HANG, wait_until
 
@@ -192,6 +192,32 @@ def test_of_two_writers_one_stays_whole(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.model"]
 
 
+@pytest.mark.parametrize("can_exchange", [True, False], ids=["exchanged", "renamed"])
+def test_of_two_writers_of_a_folder_one_stays_whole(
+    can_exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("zarr")
+    if not can_exchange:
+        monkeypatch.setattr("mercer.io.atomic.exchange", lambda *_: False)
+    failures: list[BaseException] = []
+
+    def write(label: int) -> None:
+        try:
+            for _ in range(10):
+                write_labels(tmp_path / "a.zarr", [(0, np.full(9, label))], 9)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(label,)) for label in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert os.listdir(tmp_path) == ["a.zarr"]
+    assert len(set(read_labels(tmp_path / "a.zarr").tolist())) == 1
+
+
 # Full disks and read-only folders
 
 
@@ -229,6 +255,18 @@ def test_a_full_disk_leaves_the_old_model(server: Server, rows: Path, tmp_path: 
     assert (status, words) == (1, f"error: {model}: {os.strerror(errno.EFBIG)}\n")
     assert hidden(tmp_path) == []
     assert model.read_bytes() == b"old"
+
+
+@posix
+@pytest.mark.parametrize("full", ["labels.csv", "a.model"])
+def test_a_full_disk_of_a_stream_is_named(
+    full: str, server: Server, rows: Path, tmp_path: Path
+) -> None:
+    np.save(rows, rings(3000, random_state=0)[0])
+    model = ["--model", tmp_path / full] if full == "a.model" else []
+    arguments = ["stream", rows, "-k", 3, "--out", tmp_path / "labels.csv", *model]
+    status, words = ended(server, arguments, tmp_path, LIMITED)
+    assert (status, words) == (1, f"error: {tmp_path / full}: {os.strerror(errno.EFBIG)}\n")
 
 
 def small_disk(folder: Path) -> None:

@@ -23,6 +23,7 @@ from mercer.data.files import open_file
 from mercer.data.npy import NpySource
 from mercer.data.source import TILE, Source
 from mercer.data.tables import CsvSource, ParquetSource
+from tests.source_kinds import disguise
 
 SEEDS = range(10)
 DTYPES = ["f2", "f4", "f8", ">f4", ">f8", "i1", "u2", "i8", ">i4", "?"]
@@ -518,6 +519,20 @@ class TestChangedFile:
         source = open_file(path)
         os.utime(path, ns=(0, 0))
         with pytest.raises(ValueError, match=r"changed: it was written to after .* open it again"):
+            source.read(0, 10)
+
+    def test_another_file_of_equal_size_and_time(self, save: Any, tmp_path: Path) -> None:
+        path = save(tmp_path, numbers(0))
+        source = open_file(path)
+        disguise(path, in_place=False)
+        with pytest.raises(ValueError, match=r"changed: another file took its place .* open it"):
+            source.read(0, 10)
+
+    def test_written_to_at_an_equal_time(self, save: Any, tmp_path: Path) -> None:
+        path = save(tmp_path, numbers(0))
+        source = open_file(path)
+        disguise(path, in_place=True)
+        with pytest.raises(ValueError, match=r"changed: its content or its attributes .* open it"):
             source.read(0, 10)
 
     def test_removed(self, save: Any, tmp_path: Path) -> None:

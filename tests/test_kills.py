@@ -22,9 +22,10 @@ from kills import (
     serving,
     survive,
     temporaries,
+    write_model,
     write_rows,
 )
-from mercer.io import read_labels
+from mercer.io import read_labels, write_labels
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 
@@ -59,6 +60,52 @@ def test_a_few_kills(verb: str, server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_many_kills(verb: str, server: Server, tmp_path: Path) -> None:
     check(server, verb, 75, tmp_path, seed=0)
+
+
+# Folders cannot be replaced by one rename: by an exchange, or by two renames and a recovery.
+REPLACED = {
+    "exchanged": "",
+    "renamed": "import mercer.io.atomic as atomic; atomic.exchange = lambda *_: False\n",
+}
+
+
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", REPLACED)
+def test_a_folder_of_labels_is_old_or_new_after_a_kill_at_any_step(
+    how: str, stride: int, server: Server, tmp_path: Path
+) -> None:
+    pytest.importorskip("zarr")
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    write_model(tmp_path)
+
+    def command(which: str) -> list[object]:
+        names = tmp_path / f"{which}.mercer", tmp_path / "rows.npy"
+        return ["predict", *names, "--out", folder / "labels.zarr"]
+
+    assert server.ask("warm", [*map(str, command("new"))]) == 0
+    new = read_labels(folder / "labels.zarr")
+    server.run(command("old"))
+    old = read_labels(folder / "labels.zarr")
+    found = {"old": 0, "new": 0, "put back": 0}
+    for _ in server.kill_at_steps(command("new"), folder, stride=stride, code=REPLACED[how]):
+        found["put back"] += not (folder / "labels.zarr").exists()
+        labels = read_labels(folder / "labels.zarr")
+        is_new = np.array_equal(labels, new)
+        assert is_new or np.array_equal(labels, old)
+        found["new" if is_new else "old"] += 1
+        for name in os.listdir(folder):  # as it will be soon
+            os.utime(folder / name, (time.time() - 3600,) * 2)
+        write_labels(folder / "labels.zarr", [(0, old)], len(old))
+        assert os.listdir(folder) == ["labels.zarr"]
+        assert np.array_equal(read_labels(folder / "labels.zarr"), old)
+    assert os.listdir(folder) == ["labels.zarr"]
+    assert np.array_equal(read_labels(folder / "labels.zarr"), new)
+    assert found["old"] > 0
+    if stride == 1:
+        assert found["new"] > 0
+        assert (found["put back"] > 0) == (how == "renamed")
+    count("kills survived", f"predict to zarr, {how}, at every step", found["old"] + found["new"])
 
 
 def resume(server: Server, n_kills: int, folder: Path, seed: int) -> None:

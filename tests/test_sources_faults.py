@@ -19,7 +19,7 @@ from mercer import KernelKMeans, as_source
 from mercer.data import ZarrSource
 from mercer.data.dasks import DaskSource
 from mercer.io.labels import read_labels, write_labels
-from tests.source_kinds import folder, zarr_array
+from tests.source_kinds import disguise, folder, zarr_array, zarr_shards, zarr_version_2
 
 
 def numbers(n_rows: int = 57, dtype: Any = "f8") -> np.ndarray:
@@ -132,10 +132,26 @@ def test_a_chunk_is_written_between_passes(tmp_path: Path) -> None:
     path = zarr_array(tmp_path, numbers())
     source = as_source(path)
     source.read(0, 57)
-    later = source.newest + 10**9  # type: ignore[attr-defined]
-    os.utime(path / "c" / "0" / "0", ns=(later, later))
+    os.utime(path / "c" / "0" / "0")
     with pytest.raises(ValueError, match=r"changed: the chunks of the rows 0 to 57"):
         source.read(0, 57)
+
+
+@pytest.mark.parametrize("make", [zarr_array, zarr_version_2, zarr_shards, folder])
+@pytest.mark.parametrize("in_place", [True, False], ids=["written", "replaced"])
+def test_every_file_of_a_folder_is_looked_at(make: Any, in_place: bool, tmp_path: Path) -> None:
+    """Even if its size and time of writing are as they were."""
+    path = make(tmp_path, numbers())
+    names = [p for p in path.rglob("*") if p.is_file() and p.stat().st_size]
+    for file in names:
+        source = as_source(path)
+        np.testing.assert_array_equal(source.read(0, 57), numbers())
+        before = file.read_bytes()
+        disguise(file, in_place=in_place)
+        if file.name not in (".zattrs", "part-3-empty.parquet"):  # which hold no rows
+            with pytest.raises(ValueError, match=r"changed: .* open it again"):
+                source.read(0, 57)
+        file.write_bytes(before)
 
 
 def test_an_array_grows_between_passes(tmp_path: Path) -> None:
@@ -358,3 +374,22 @@ def test_a_read_only_folder_is_refused_before_the_work(
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
     with pytest.raises(PermissionError, match="is not writable; choose another"):
         write_labels(tmp_path / f"a{suffix}", tiles(), 3)
+
+
+# Copies
+
+
+@pytest.mark.parametrize("kind", [folder, zarr_array, zarr_shards])
+def test_another_machine_may_have_a_copy_of_its_own(
+    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inodes and times of change are a machine's own; lengths and times of writing are copied."""
+    path = Path(kind(tmp_path, numbers()))
+    source = as_source(path)
+    shutil.copytree(path, tmp_path / "copy")
+    shutil.rmtree(path)
+    (tmp_path / "copy").rename(path)
+    with pytest.raises(ValueError, match="changed"):
+        source.read(0, 57)
+    monkeypatch.setattr("platform.node", lambda: "another")
+    np.testing.assert_array_equal(source.read(0, 57), numbers())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -552,6 +554,88 @@ def test_wrong_ways_to_resume_are_told(in_pieces, tmp_path):
     paths = {"labels": tmp_path / "labels.csv", "snapshot": tmp_path / "stream.model"}
     with pytest.raises(ValueError, match="other parameters"):
         stream_rows(rows(), make(5), every=2, resume=True, **paths)
+
+
+def in_fifties(X):
+    return iter(np.split(X, range(50, len(X), 50)))
+
+
+def test_a_snapshot_goes_on_with_its_own_rows_and_labels_only(in_pieces, tmp_path):
+    X, _ = clusters()
+    streamed(in_fifties(X[:300]), tmp_path)
+    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    other = X.copy()
+    other[7] = other[7] + 1e-9
+    seeded = {"labels": tmp_path / "labels.csv", "snapshot": tmp_path / "stream.model"}
+    from mercer.cli.stream import stream_rows
+
+    lines = (tmp_path / "labels.csv").read_text().splitlines(keepends=True)
+    wrong_labels = [*lines[:5], f"{1 - int(lines[5]) % 2}\n", *lines[6:]]
+    for words, pieces, labels in (
+        ("first 300 rows of the input are not those", in_fifties(other), lines),
+        ("come in other pieces", iter(np.split(X, [70, 200, 300])), lines),
+        ("come in other pieces", iter(np.split(X, range(60, 500, 60))), lines),
+        ("not those that were written", in_fifties(X), wrong_labels),
+        ("has 299 labels", in_fifties(X), lines[:-1]),
+    ):
+        (tmp_path / "labels.csv").write_text("".join(labels))
+        with pytest.raises(ValueError, match=f"{words}.*run without --resume"):
+            streamed(pieces, tmp_path, resume=True)
+        assert (tmp_path / "labels.csv").read_text() == "".join(labels)
+    for path, data in kept.items():
+        path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"random_state 0, not 1.*run without --resume"):
+        stream_rows(in_fifties(X), make(random_state=1), every=2, resume=True, **seeded)
+    mercer.load(tmp_path / "stream.model").save(tmp_path / "saved.model")
+    with pytest.raises(ValueError, match=r"is no snapshot .*run without --resume"):
+        streamed(in_fifties(X), tmp_path, snapshot=tmp_path / "saved.model", resume=True)
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
+@pytest.mark.parametrize("ends", [[300], [320], [70, 75, 330]], ids=str)
+def test_a_stream_goes_on_when_its_input_has_grown(ends, in_pieces, tmp_path):
+    """Labels stay as they were when their rows came; a stop on the way changes nothing."""
+    X, _ = clusters()
+    for end in ends:
+        streamed(in_fifties(X[:end]), tmp_path, resume=True)
+    before = (tmp_path / "labels.csv").read_bytes()
+    shutil.copytree(tmp_path, tmp_path / "stopped")
+    streamed(in_fifties(X), tmp_path, resume=True)
+    whole = (tmp_path / "labels.csv").read_bytes()
+    assert whole.startswith(before)
+    assert whole.count(b"\n") == len(X) + 1
+
+    def cut_short():
+        yield from list(in_fifties(X))[:-1]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        streamed(cut_short(), tmp_path / "stopped", every=1, resume=True)
+    streamed(in_fifties(X), tmp_path / "stopped", resume=True)
+    assert (tmp_path / "stopped" / "labels.csv").read_bytes() == whole
+
+
+def test_labels_that_went_to_standard_output_go_on_there(in_pieces, tmp_path, capsys):
+    X, _ = clusters()
+    streamed(in_fifties(X), tmp_path)
+    whole = (tmp_path / "labels.csv").read_text().split()[1:]
+    streamed(in_fifties(X[:300]), tmp_path, labels=None)
+    with pytest.raises(ValueError, match=r"went to standard output.*run without --resume"):
+        streamed(in_fifties(X), tmp_path, resume=True)
+    streamed(in_fifties(X), tmp_path, labels=None, resume=True)
+    assert capsys.readouterr().out.split() == whole
+
+
+def test_an_input_without_a_model_leaves_old_results(in_pieces, tmp_path):
+    X, _ = clusters()
+    streamed(in_fifties(X), tmp_path)
+    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for rows, words in ((X[:2], "fewer than"), (np.full((50, 4), np.nan), "NaN")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that two rows are too few
+            with pytest.raises(ValueError, match=words):
+                streamed(iter([rows]), tmp_path)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == kept
 
 
 def test_a_stream_overwrites_nothing_that_it_reads(tmp_path):

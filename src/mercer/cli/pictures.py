@@ -44,22 +44,22 @@ def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) ->
 
     Refuses, before any work, what would be written twice or over an input.
     """
+    from mercer.io.places import check_apart
+
     many = len(images) > 1
     plans = [
         Plan(image, _target(out, image, many=many), _target(labels, image, many=many))
         for image in images
     ]
-    taken = {image.resolve() for image in images}
-    for plan in plans:
-        for path in (plan.picture, plan.labels):
-            if path is None:
-                continue
-            if path.resolve() in taken:
-                raise ValueError(
-                    f"{path} would be written twice, or over an image that is read; choose other "
-                    "names or folders with --out and --labels"
-                )
-            taken.add(path.resolve())
+    written = (path for plan in plans for path in (plan.picture, plan.labels))
+    try:
+        read = [image for image in images if image.is_file()]  # others are told one by one
+        check_apart(read, [path for path in written if path is not None])
+    except ValueError as error:
+        raise ValueError(
+            f"{error}: it would be written twice, or over an image that is read; choose other "
+            "names or folders with --out and --labels"
+        ) from None
     return plans
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from mercer._types import FloatArray, IdArray
+from mercer._types import FloatArray
+from mercer.cli.snapshots import (
+    LabelFile,
+    Pieces,
+    Record,
+    StandardOutput,
+    label_lines,
+    load_snapshot,
+    save_snapshot,
+)
 
 __all__ = ["pieces_of", "stream_rows"]
 
-TITLE = b"label\n"
 PIECE_ROWS = 1000  # of a file or of lines that are read at once
 SIGNS = {  # what binary files begin with, and what to do with them
     b"\x93NUMPY": ("npy", "an array in .npy format", "add --format npy"),
@@ -42,36 +48,51 @@ def stream_rows(
 ) -> Any:
     """Feed the pieces to the estimator; write the label of each row once there is a model.
 
-    Labels are on the disk before the snapshot that knows of them, and a snapshot appears whole or
-    not at all. So after any interruption the labels that a snapshot does not know of are cut off,
-    and the rows it has seen are skipped: what follows is what would have followed.
+    The first snapshot takes the place of an older one before the first label is written; every
+    later one comes after the labels that it knows of. A snapshot appears whole or not at all. So
+    after any interruption the snapshot is of an earlier run, with its labels as they were, or of
+    this one: then labels that it does not know of are cut off and the rows it has seen are skipped,
+    and what follows is what would have followed.
     """
-    from mercer.io import save
-
-    model = _resumed(estimator, snapshot) if resume else estimator
-    n_known = model.n_seen_ if model is not estimator else 0
-    pieces = _begun(pieces)
-    with _label_lines(labels, n_known) as write:
-        waiting: list[FloatArray] = []
-        for number, rows in enumerate(_after(pieces, n_known), start=1):
+    model, known = load_snapshot(estimator, snapshot) if resume else (estimator, Record())
+    source = Pieces(pieces, known.ends)
+    waiting = source.skip(known)
+    with closing(label_lines(labels, known)) as lines:
+        if known.n_rows:
+            _write_labels(model, waiting, lines)
+        for number, rows in enumerate(source, start=1):
             model.partial_fit(rows)
             waiting.append(rows)
-            if model.stream_ is not None:
-                for piece in waiting:
-                    write(model.predict(piece))
-                waiting = []
+            if model.stream_ is None:
+                continue
+            if snapshot is not None and lines.n_labels == 0:
+                save_snapshot(model, snapshot, source, lines)
+            _write_labels(model, waiting, lines)
             if snapshot is not None and number % every == 0:
-                save(model, snapshot)
-        if not hasattr(model, "n_features_in_"):
-            raise ValueError("the input holds no rows; at least as many as clusters are wanted")
-        if waiting:
-            raise ValueError(
-                f"the input ended after {model.n_seen_} rows, which are fewer than "
-                f"n_clusters={model.n_clusters}: there are no labels; ask for fewer clusters"
-            )
-    if snapshot is not None:
-        save(model, snapshot)
+                save_snapshot(model, snapshot, source, lines)
+        _check_rows(model, waiting)
+        source.ended()
+        if snapshot is not None:
+            save_snapshot(model, snapshot, source, lines)
     return model
+
+
+def _write_labels(model: Any, waiting: list[FloatArray], lines: LabelFile | StandardOutput) -> None:
+    """The labels of the rows that wait for them, by the model as it is."""
+    for piece in waiting:
+        lines.write(model.predict(piece))
+    waiting.clear()
+
+
+def _check_rows(model: Any, waiting: list[FloatArray]) -> None:
+    """Refuse an input that ended before there was a model."""
+    if not hasattr(model, "n_features_in_"):
+        raise ValueError("the input holds no rows; at least as many as clusters are wanted")
+    if waiting:
+        raise ValueError(
+            f"the input ended after {model.n_seen_} rows, which are fewer than "
+            f"n_clusters={model.n_clusters}: there are no labels; ask for fewer clusters"
+        )
 
 
 def pieces_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
@@ -199,100 +220,3 @@ def _numbers(rows: Any) -> FloatArray:
     if rows.dtype.kind not in "fiub":
         raise ValueError(f"the input holds values of type {rows.dtype}; numbers are wanted")
     return np.ascontiguousarray(rows)
-
-
-def _begun(pieces: Iterator[FloatArray]) -> Iterator[FloatArray]:
-    """The same, but input that is not there is found now, before old labels are let go."""
-    first = next(pieces, None)
-    return iter(()) if first is None else chain([first], pieces)
-
-
-def _after(pieces: Iterator[FloatArray], n_known: int) -> Iterator[FloatArray]:
-    """The rows after the first so many."""
-    row = 0
-    for rows in pieces:
-        if row + len(rows) > n_known:
-            yield rows[max(n_known - row, 0) :]
-        row += len(rows)
-    if row < n_known:
-        raise ValueError(
-            f"the input has {row} rows, but the model has seen {n_known}: --resume wants the same "
-            "input again, from its beginning"
-        )
-
-
-def _resumed(estimator: Any, snapshot: Path | None) -> Any:
-    """The model of the snapshot, or the estimator where there is none that knows anything."""
-    from mercer.cluster import StreamingKernelKMeans
-    from mercer.io import load
-
-    if snapshot is None:
-        raise ValueError("--resume needs --model FILE to go on from")
-    if not snapshot.exists():
-        return estimator
-    model = load(snapshot)
-    if not isinstance(model, StreamingKernelKMeans):
-        raise ValueError(f"{snapshot} holds a {type(model).__name__}, not a stream")
-    if model.stream_ is None:
-        return estimator
-    same = ("n_jobs", "max_memory", "verbose", "random_state")
-    asked, had = estimator.get_params(), model.get_params()
-    other = [n for n in asked if n not in same and repr(asked[n]) != repr(had[n])]
-    if other:
-        raise ValueError(
-            f"{snapshot} was made with other parameters: "
-            + ", ".join(f"{name} {had[name]!r}, not {asked[name]!r}" for name in other)
-            + "; give the same ones, or begin without --resume"
-        )
-    return model.set_params(n_jobs=estimator.n_jobs, max_memory=estimator.max_memory)
-
-
-@contextmanager
-def _label_lines(path: Path | None, n_known: int) -> Iterator[Any]:
-    """A function that writes labels, one a line; they are on the disk when it returns."""
-    if path is None:
-        out = sys.stdout
-
-        def show(labels: IdArray) -> None:
-            out.writelines(f"{label}\n" for label in labels.tolist())
-            out.flush()
-
-        yield show
-        return
-    if path.suffix.lower() != ".csv":
-        raise ValueError(f"{path}: labels of a stream are written line by line; name a .csv file")
-    _keep_lines(path, n_known)
-    with path.open("ab") as file:
-
-        def write(labels: IdArray) -> None:
-            file.write("".join(f"{label}\n" for label in labels.tolist()).encode())
-            file.flush()
-            os.fsync(file.fileno())
-
-        yield write
-
-
-def _keep_lines(path: Path, n_known: int) -> None:
-    """Cut the file after the labels of the rows that are known; a new one has its title."""
-    from mercer.io.atomic import check_writable
-
-    check_writable(path)
-    if n_known == 0:
-        path.write_bytes(TITLE)
-        return
-    try:
-        with path.open("rb+") as file:
-            n_lines = sum(
-                1 for _ in zip(range(n_known + 1), iter(file.readline, b""), strict=False)
-            )
-            if n_lines < n_known + 1:
-                raise ValueError(
-                    f"{path} has {max(n_lines - 1, 0)} labels, but the model has seen {n_known} "
-                    "rows; --resume needs the labels that were written so far"
-                )
-            file.truncate(file.tell())
-    except FileNotFoundError:
-        raise ValueError(
-            f"{path} is not there, but the model has seen {n_known} rows; --resume needs the "
-            "labels that were written so far"
-        ) from None

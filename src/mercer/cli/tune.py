@@ -62,18 +62,16 @@ def tune_file(
     from mercer._extras import require
     from mercer.data import as_source
     from mercer.io.atomic import check_writable, replacing
+    from mercer.io.places import check_apart
     from mercer.report.heat_map import draw_selection
     from mercer.selection import search
 
     if plot is not None:
         require("matplotlib", "plot", "--plot")
-    taken = {file.resolve()}
-    for path in (out, plot):
-        if path is not None:
-            if path.resolve() in taken:
-                raise ValueError(f"{path} is named twice; every file needs its own name")
-            taken.add(path.resolve())
-            check_writable(path)
+    written = [path for path in (out, plot) if path is not None]
+    check_apart([file], written)
+    for path in written:
+        check_writable(path)
     selection = search(estimator, as_source(file, columns=columns), **options)
     if out is not None:
         with replacing(out) as temporary:

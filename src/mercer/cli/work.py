@@ -119,17 +119,9 @@ def check_outputs(
     """Refuse, before any work, what could not be written or would overwrite what is read."""
     from mercer.io.atomic import check_writable
     from mercer.io.labels import check_output
+    from mercer.io.places import check_apart
 
-    taken = {path.resolve(): path for path in inputs}
-    for path in (labels, model, report):
-        if path is None:
-            continue
-        if path.resolve() in taken:
-            raise ValueError(f"{path} is named twice; every input and output needs its own file")
-        for folder in inputs:
-            if folder.is_dir() and path.resolve().is_relative_to(folder.resolve()):
-                raise ValueError(f"{path} is inside {folder}, which is read; choose another place")
-        taken[path.resolve()] = path
+    check_apart(inputs, [path for path in (labels, model, report) if path is not None])
     if model is not None:
         check_writable(model)
     if labels is not None:

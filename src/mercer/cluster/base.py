@@ -17,6 +17,7 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import tiles_of
 from mercer.cluster.problem import Problem, check_features, checked_source, sampled_rows
+from mercer.data.inputs import as_source
 from mercer.data.source import TILE, Source
 from mercer.report import Recorder, Report
 from mercer.report.quality import Quality, measure
@@ -53,10 +54,14 @@ class Clusterer(ClusterMixin, BaseEstimator):
         out : a path (``.npy``, ``.parquet``, ``.csv`` or ``.zarr``) to write the labels to as they
             come, in the order of the rows; then the path is returned instead of the labels.
         """
-        tiles, n_rows = self._work(X, self._labeller, stage="predict")
         if out is not None:
             from mercer.io.labels import write_labels
+            from mercer.io.places import check_apart, paths_of
 
+            X = as_source(X)
+            check_apart(paths_of(X), [out])
+        tiles, n_rows = self._work(X, self._labeller, stage="predict")
+        if out is not None:
             return write_labels(out, tiles, n_rows)
         labels = np.empty(n_rows, np.intp)
         for start, tile in tiles:

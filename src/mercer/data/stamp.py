@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from dataclasses import dataclass
 
 from mercer._paths import demand_path
@@ -13,15 +14,30 @@ __all__ = ["FileStamp", "arrow_path", "file_size"]
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """The length of a file and when it was last written to."""
+    """Which file it is, its length, and when it was last written to.
+
+    The time of writing can be set to any value, and copies keep it: so the inode and the time of
+    its last change, which only the system sets, are looked at too. A worker on another machine may
+    have a copy of its own, which has others.
+    """
 
     n_bytes: int
     modified: int  # nanoseconds
+    inode: int
+    changed: int  # nanoseconds
+    host: str  # the machine that says so
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> FileStamp:
         """The stamp of an existing, ordinary file that is not empty."""
-        return cls(file_size(path), os.stat(path).st_mtime_ns)
+        file_size(path)
+        return cls.of_status(os.stat(path))
+
+    @classmethod
+    def of_status(cls, status: os.stat_result) -> FileStamp:
+        """The stamp by what the system says of a file."""
+        times = (status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
+        return cls(status.st_size, *times, platform.node())
 
     @PrintableErrors()
     def check(self, path: str | os.PathLike[str]) -> None:
@@ -31,6 +47,12 @@ class FileStamp:
             found = f"it has {now.n_bytes} bytes and had {self.n_bytes} when it was opened"
         elif now.modified != self.modified:
             found = "it was written to after it was opened"
+        elif now.host != self.host:
+            return
+        elif now.inode != self.inode:
+            found = "another file took its place after it was opened"
+        elif now.changed != self.changed:
+            found = "its content or its attributes were changed after it was opened"
         else:
             return
         raise ValueError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ __all__ = ["ZarrSource", "is_zarr"]
 
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup")  # one of them is in every array and group
 Missing = Literal["refuse", "fill"]
+Band = tuple[bytes, bytes]  # digests: of sizes and times of writing, of inodes and changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ class ZarrSource(ForwardSource):
     path: str = field(init=False)
     piece_rows: int = field(init=False, repr=False)
     stamp: FileStamp | None = field(init=False, repr=False)  # of the array's own description
-    newest: int = field(init=False, repr=False)  # when the last chunk was written; nanoseconds
+    bands: tuple[Band, ...] = field(init=False, repr=False)  # what the files of each piece were
 
     def __post_init__(self) -> None:
         if self.missing not in ("refuse", "fill"):
@@ -65,7 +68,12 @@ class ZarrSource(ForwardSource):
             piece_rows=min(rows * max(TILE // rows, 1), n_rows),
             layout=Layout(n_features, working_dtype(array.dtype)),
         )
-        self._learn(restarts=np.arange(0, n_rows, self.piece_rows), newest=self._newest())
+        self._learn(restarts=np.arange(0, n_rows, self.piece_rows))
+        if stamp is None:  # not in files: how many chunks there are is all that can be asked
+            self._check_gaps(_n_missing(array), "they")
+            self._learn(bands=())
+        else:
+            self._learn(bands=tuple(self._band(first) for first in self.restarts.tolist()))
 
     @property
     def piece_bytes(self) -> int:
@@ -77,10 +85,11 @@ class ZarrSource(ForwardSource):
             self.stamp.check(_document(Path(self.path)))
         for first in range(start, self.n_rows, self.piece_rows):
             stop = min(first + self.piece_rows, self.n_rows)
-            if self.stamp is not None and self._newest(first, stop) > self.newest:
+            if self.stamp is not None and not self._is_unchanged(first):
                 raise ValueError(
                     f"{self.path} changed: the chunks of the rows {first} to {stop} were written "
-                    "to after it was opened; open it again, and leave it alone while it is read"
+                    "to or replaced after it was opened; open it again, and leave it alone while "
+                    "it is read"
                 )
             with _in_words(self.path):
                 rows = np.ascontiguousarray(self.array[first:stop], dtype=self.dtype)
@@ -89,23 +98,25 @@ class ZarrSource(ForwardSource):
     def changed(self, found: str) -> str:
         return f"{self.path} had {self.n_rows} rows when it was opened and {found} now"
 
-    def _newest(self, start: int = 0, stop: int | None = None) -> int:
-        """When the chunks of these rows were last written to; all of them must be there."""
-        if self.stamp is None:  # not in files: how many there are is all that can be asked
-            n_missing = 0 if self.missing == "fill" else _n_missing(self.array)
-            if n_missing:
-                raise ValueError(self._gap(n_missing, "they"))
-            return 0
-        newest, gaps = 0, []
-        for name in self._files(start, self.n_rows if stop is None else stop):
+    def _is_unchanged(self, start: int) -> bool:
+        """Are the files of one piece what they were? Another machine may have copies of them."""
+        assert self.stamp is not None
+        now, before = self._band(start), self.bands[start // self.piece_rows]
+        return now == before if self.stamp.host == platform.node() else now[0] == before[0]
+
+    def _band(self, start: int) -> Band:
+        """What tells the files of one piece from others in their place; all must be there."""
+        contents, files, gaps = hashlib.blake2b(digest_size=8), hashlib.blake2b(digest_size=8), []
+        for name in self._files(start, min(start + self.piece_rows, self.n_rows)):
             try:
-                newest = max(newest, os.stat(os.path.join(self.path, name)).st_mtime_ns)
+                status = os.stat(os.path.join(self.path, name))
             except FileNotFoundError:
                 gaps.append(name)
-        if gaps and self.missing == "refuse":
-            names = ", ".join(gaps[:3]) + ", …" * (len(gaps) > 3)
-            raise ValueError(self._gap(len(gaps), names))
-        return newest
+                continue
+            contents.update(f"{name} {status.st_size} {status.st_mtime_ns}".encode())
+            files.update(f"{name} {status.st_ino} {status.st_ctime_ns}".encode())
+        self._check_gaps(len(gaps), ", ".join(gaps[:3]) + ", …" * (len(gaps) > 3))
+        return contents.digest(), files.digest()
 
     def _files(self, start: int, stop: int) -> Iterator[str]:
         """The files that hold these rows: one each for a chunk, or for a shard of chunks."""
@@ -115,13 +126,14 @@ class ZarrSource(ForwardSource):
         for place in product(down, across):
             yield self.array.metadata.encode_chunk_key(place)
 
-    def _gap(self, count: int, names: str) -> str:
-        return (
-            f"{count} chunk(s) of {self.path} are missing ({names}): they would be read as "
-            f"{self.array.fill_value}, as if that had been written. Copy the array again; or, if "
-            "the fill is meant, write it with config={'write_empty_chunks': True}, or pass "
-            "mercer.data.ZarrSource(path, missing='fill')"
-        )
+    def _check_gaps(self, count: int, names: str) -> None:
+        if count and self.missing == "refuse":
+            raise ValueError(
+                f"{count} chunk(s) of {self.path} are missing ({names}): they would be read as "
+                f"{self.array.fill_value}, as if that had been written. Copy the array again; or, "
+                "if the fill is meant, write it with config={'write_empty_chunks': True}, or pass "
+                "mercer.data.ZarrSource(path, missing='fill')"
+            )
 
 
 def is_zarr(path: str | os.PathLike[str]) -> bool:

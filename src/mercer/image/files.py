@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._extras import require
+from mercer._paths import check_links
 from mercer._printable import PrintableErrors
 from mercer.image.pixels import BoolImage
 from mercer.io.atomic import replacing
@@ -29,6 +30,7 @@ def read_image(path: str | os.PathLike[str]) -> tuple[NDArray[Any], BoolImage | 
     """
     Image = require("PIL.Image", "image", "reading images")
     file = Path(path)
+    check_links(file)
     if file.is_dir():
         raise IsADirectoryError(f"{path} is a directory; pass the path of an image")
     if not file.exists():

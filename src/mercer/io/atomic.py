@@ -8,13 +8,23 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
+from mercer._paths import check_links
 from mercer._printable import PrintableErrors
+from mercer.io.exchange import exchange
 
-__all__ = ["check_replaceable", "check_writable", "replacing", "replacing_folder"]
+__all__ = [
+    "check_replaceable",
+    "check_writable",
+    "naming",
+    "recover",
+    "replacing",
+    "replacing_folder",
+    "sync_folder",
+]
 
 STALE = 60.0  # seconds; a younger temporary file may not be locked yet
 
@@ -41,46 +51,82 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     _remove_stale(target)
     temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
     try:
-        with _created(temporary, like=target):
+        with naming(path), _created(temporary, like=target):
             yield temporary
             _sync_file(temporary)
             os.replace(temporary, target)
-    except BaseException as error:
+    except BaseException:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and error.filename is None:
-            error.filename = os.fspath(path)  # a full disk does not say of itself which file
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """`replacing` for what is a folder: an array of zarr. The path does not exist inside.
+    """`replacing` for what is a folder: an array of zarr. The temporary folder is empty.
 
-    Between the old folder's going and the new one's coming there is a moment without either: a
-    folder that is not empty cannot be replaced in one step.
+    The old folder and the new one change places in one step where the system can do that. Where it
+    cannot, a kill may leave a moment between two renames on the disk, without a folder under this
+    name: `recover` puts the old one back, at the next write or read.
     """
     target = check_replaceable(path)
-    temporary, old = (
-        target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.{end}")
-        for end in ("tmp", "old")
-    )
+    recover(target)
+    _remove_stale(target)
+    temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
+    temporary.mkdir()
     try:
-        yield temporary
-        for file in sorted(temporary.rglob("*")):
-            if file.is_file():
-                _sync_file(file)
-        if target.exists():
-            os.replace(target, old)
-        os.replace(temporary, target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            os.replace(old, target)
-        raise
+        with naming(path), _locked(temporary):
+            yield temporary
+            _sync_tree(temporary)
+            _swap(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def recover(path: str | os.PathLike[str]) -> None:
+    """Put back the folder that a killed writer had moved aside and not replaced yet."""
+    target = Path(os.path.realpath(path))
+    old = _aside(target)
+    if old.exists():
+        with _alone(target.parent):
+            if not target.exists():
+                with suppress(FileNotFoundError):  # another reader was quicker
+                    os.rename(old, target)
+
+
+def _swap(temporary: Path, target: Path) -> None:
+    """Give the new folder its name; the old one gets the temporary name, or goes."""
+    old = _aside(target)
+    with _alone(target.parent):
+        if not target.exists():
+            os.rename(temporary, target)
+        elif not exchange(temporary, target):
+            shutil.rmtree(old, ignore_errors=True)
+            os.rename(target, old)
+            try:
+                os.rename(temporary, target)
+            except BaseException:
+                os.rename(old, target)
+                raise
+        sync_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
-    _sync_folder(target.parent)
+
+
+def _aside(target: Path) -> Path:
+    """Where the old folder waits between two renames; the same for every process."""
+    digest = sha256(os.fsencode(target.name)).hexdigest()[:16]
+    return target.with_name(f"{_prefix(target)}{digest}.old")
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file an error is about: a full disk does not do so of itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 @PrintableErrors()
@@ -113,6 +159,7 @@ def _is_array(folder: Path) -> bool:
 @PrintableErrors()
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """The file that `path` leads to, if it can be written or replaced; else an error, early."""
+    check_links(path)
     target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path)).parent
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a directory; pass the path of a file")
@@ -137,35 +184,70 @@ def _created(temporary: Path, *, like: Path) -> Iterator[None]:
             shutil.copymode(like, temporary)
         if os.name == "posix":
             with suppress(OSError):  # file systems without locks
-                _lock(file)
+                _lock(file.fileno())
         else:  # an open file cannot be renamed
             file.close()
         yield
+
+
+@contextmanager
+def _locked(folder: Path, *, waiting: bool = False) -> Iterator[None]:
+    """Claim a folder while inside, where that can be done; a kill lets go of it."""
+    if os.name != "posix":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # file systems without locks
+            _lock(descriptor, waiting=waiting)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    """One process at a time changes names of folders in this one."""
+    return _locked(folder, waiting=True)
 
 
 def _remove_stale(target: Path) -> None:
     """Remove what killed writers to this path left: old temporary files that nobody has locked."""
     if os.name != "posix":
         return
-    prefix = _prefix(target)
-    names = (name for name in os.listdir(target.parent) if name.startswith(prefix))
+    names = (name for name in os.listdir(target.parent) if name.startswith(_prefix(target)))
     for path in (target.with_name(name) for name in names if name.endswith(".tmp")):
         with suppress(OSError):  # gone, locked, or another's
             if time.time() - path.stat().st_mtime > STALE:
-                with path.open("rb") as file:
-                    _lock(file)
-                    path.unlink()
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    _lock(descriptor)
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                finally:
+                    os.close(descriptor)
 
 
 def _prefix(target: Path) -> str:
     return f".{target.name[:40]}."
 
 
-def _lock(file: Any) -> None:
-    """Claim a file until it is closed or its process is gone; BlockingIOError if it is taken."""
+def _lock(descriptor: int, *, waiting: bool = False) -> None:
+    """Claim what is open until it is closed or its process is gone; if it is taken, wait or fail.
+
+    Not to wait means a BlockingIOError.
+    """
     import fcntl
 
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waiting else fcntl.LOCK_NB))
+
+
+def _sync_tree(folder: Path) -> None:
+    """Put the files of a folder, and their names, on the disk."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            _sync_file(path)
+        else:
+            sync_folder(path)
+    sync_folder(folder)
 
 
 def _sync_file(path: Path) -> None:
@@ -173,7 +255,7 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name itself last; Windows does so by itself and cannot open folders."""
     if os.name != "posix":
         return

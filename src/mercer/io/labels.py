@@ -18,7 +18,13 @@ from mercer._extras import require
 from mercer._printable import PrintableErrors
 from mercer._types import IdArray
 from mercer.data.stamp import arrow_path, file_size
-from mercer.io.atomic import check_replaceable, check_writable, replacing, replacing_folder
+from mercer.io.atomic import (
+    check_replaceable,
+    check_writable,
+    recover,
+    replacing,
+    replacing_folder,
+)
 from mercer.io.npy import read_header
 
 __all__ = ["FORMATS", "check_output", "read_labels", "write_labels"]
@@ -74,6 +80,8 @@ def read_labels(path: str | os.PathLike[str]) -> IdArray:
     """The labels that `write_labels` wrote: (n_rows,) integers."""
     label_format = _format_of(path)
     label_format.check()
+    if label_format.is_folder:
+        recover(path)
     if not (label_format.is_folder and Path(path).is_dir()):
         file_size(path)
     try:

@@ -9,6 +9,7 @@ of classes and never unpickles. The manifest::
     class, parameters   the estimator and what its constructor takes
     fitted              the learnt attributes; arrays by the name of their member
     report              what `report_` tells
+    notes               what the program that wrote it wants to find again
     arrays              for each array: sha256, shape, dtype
     seal                "sha256": the zip's comment is the SHA-256 of the manifest
 
@@ -158,6 +159,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((load(path).predict(X) == model.labels_).all())
     True
     """
+    write_model(estimator, path, {})
+
+
+def write_model(estimator: Any, path: str | os.PathLike[str], notes: dict[str, Json]) -> None:
+    """`save`, with notes that `read_model` gives back."""
     saved = _saved(estimator)
     check_is_fitted(estimator)
     estimator._validate_params()
@@ -172,6 +178,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "fitted": _pack_fitted(estimator, saved, packer),
         "report": _pack_report(estimator),
     }
+    if notes:
+        manifest["notes"] = notes
     write_archive(path, manifest, packer.arrays)
 
 
@@ -198,15 +206,24 @@ def load(path: str | os.PathLike[str], *, max_memory: int | float | str | None =
     >>> load(path).predict(X).shape
     (1000,)
     """
+    return read_model(path, max_memory=max_memory)[0]
+
+
+def read_model(
+    path: str | os.PathLike[str], *, max_memory: int | float | str | None = None
+) -> tuple[Any, dict[str, Json]]:
+    """`load`, and the notes that `write_model` was given."""
     budget = Budget(free_memory()) if max_memory is None else Budget.of(max_memory)
     with opened(path) as archive:
         manifest = read_manifest(archive)
         _check_format(manifest)
         unpacker = Unpacker(read_arrays(archive, manifest.get("arrays"), budget))
         try:
-            return _estimator(manifest, unpacker)
+            estimator = _estimator(manifest, unpacker)
         except RecursionError as error:
             raise damaged("its manifest is nested too deeply") from error
+    notes = manifest.get("notes")
+    return estimator, notes if isinstance(notes, dict) else {}
 
 
 def _saved(estimator: Any) -> Saved:

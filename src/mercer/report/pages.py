@@ -7,6 +7,7 @@ reads is JSON in which no tag can end; the page's own policy refuses any script 
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -23,8 +24,6 @@ from mercer.report.view import Group, View, gather
 from mercer.report.words import facts, number, share
 
 if TYPE_CHECKING:
-    import os
-
     from mercer.report.report import Report
     from mercer.selection.result import Selection
 
@@ -37,7 +36,9 @@ GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
 def write_page(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
     """Write `report_page` to a file, which appears when it is whole."""
     from mercer.io.atomic import replacing
+    from mercer.io.places import check_apart, paths_of
 
+    check_apart([X] if isinstance(X, str | os.PathLike) else paths_of(X), [path])
     text = report_page(model, X, **options)
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")

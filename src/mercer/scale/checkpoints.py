@@ -22,6 +22,7 @@ import numpy as np
 from mercer import __version__
 from mercer._checkpoint import keeping
 from mercer._memory import Budget
+from mercer._paths import check_links
 from mercer._printable import PrintableErrors
 from mercer._warn import warn
 from mercer.exceptions import ModelFileError
@@ -162,6 +163,7 @@ def _read(path: Path) -> tuple[Any, ...] | None:
 @PrintableErrors()
 def _check_folder(path: Path) -> None:
     """Make the folder, or say early why it cannot be used."""
+    check_links(path)
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"the checkpoint {path} is a file; pass the path of a folder")
     path.mkdir(parents=True, exist_ok=True)
