@@ -525,7 +525,9 @@ CASES = {
     "weights mostly zero": weighed((np.arange(150) % 2).astype(float)),
     "weights tiny": weighed(np.full(150, 1e-30)),
     "weights huge": weighed(np.full(150, 1e30)),
-    "weights subnormal": weights_refused(np.full(150, 5e-324), "underflow"),
+    "weights subnormal": weighed(np.full(150, 5e-324)),
+    "weights of 1e200": weighed(np.full(150, 1e200)),
+    "weights of 1e-200": weighed(np.full(150, 1e-200)),
     "weights that overflow": weights_refused(np.full(150, 1e308), "sample_weight"),
     # files
     "missing file": refused(lambda: "no-such-file.npy", "no-such-file", FileNotFoundError),

@@ -126,7 +126,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         source = problem.source
         fitted: dict[str, Any] = {
             "n_features_in_": source.n_features,
-            "cluster_weights_": weights[order],
+            "cluster_weights_": weights[order] * problem.weight_unit,
         }
         if source.feature_names is not None:
             fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
@@ -155,7 +155,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             "approximation": repr(approximation),
             "rank": factor.rank,
             "trace_error": factor.trace_error,
-            "cluster_weights": tuple(map(float, weights)),
+            "cluster_weights": tuple(map(float, weights * problem.weight_unit)),
             "stages": tuple(record.stages),
             "notes": tuple(record.notes),
             "warnings": tuple(record.warnings),
