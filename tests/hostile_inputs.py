@@ -338,6 +338,11 @@ CASES = {
         lambda: frame("polars", a=[None, *XR[1:, 0]]), "NaN at row 0, column 0"
     ),
     "polars words": refused(lambda: frame("polars", a=["x"] * 150), "could not convert|numeric"),
+    "polars dates": refused(
+        lambda: frame("polars", a=np.arange(150).astype("datetime64[s]")), "column 'a' .*dates"
+    ),
+    "polars lazy": refused(lambda: frame("polars").lazy(), "collect", TypeError),
+    "pandas digits": refused(lambda: frame("pandas", a=["1"] * 150), "column 'a' .*text"),
     "pyarrow": Case(lambda: frame("pyarrow")),
     "pyarrow with nulls": refused(
         lambda: frame("pyarrow", a=[None, *XR[1:, 0]]), "NaN at row 0, column 0"
