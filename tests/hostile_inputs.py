@@ -339,7 +339,7 @@ CASES = {
     ),
     "polars words": refused(lambda: frame("polars", a=["x"] * 150), "could not convert|numeric"),
     "polars dates": refused(
-        lambda: frame("polars", a=np.arange(150).astype("datetime64[s]")), "column 'a' .*dates"
+        lambda: frame("polars", a=np.arange(150).astype("datetime64[ms]")), "column 'a' .*dates"
     ),
     "polars lazy": refused(lambda: frame("polars").lazy(), "collect", TypeError),
     "pandas digits": refused(lambda: frame("pandas", a=["1"] * 150), "column 'a' .*text"),
