@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
@@ -15,9 +16,10 @@ from mercer._memory import Budget
 from mercer._progress import LineWriter, listening
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray
-from mercer.cluster.assignment import tiles_of
+from mercer.cluster.assignment import CountedLabels, tiles_of
 from mercer.cluster.problem import Problem, check_features, checked_source, sampled_rows
 from mercer.data.source import TILE, Source
+from mercer.exceptions import MercerWarning
 from mercer.report import Recorder, Report
 from mercer.report.quality import Quality, measure
 
@@ -32,10 +34,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
     """A clusterer whose fitted state can label any row by itself.
 
     Subclasses give `fit` and `_labeller`: what makes a function of raw rows that returns their
-    labels, as a method of a frozen value, which can be sent to other processes.
+    labels and how many of them the kernel does not see, as a method of a frozen value, which can be
+    sent to other processes.
     """
 
-    def _labeller(self) -> Callable[[], Callable[[Any], IdArray]]:
+    def _labeller(self) -> Callable[[], Callable[[Any], CountedLabels]]:
         raise NotImplementedError
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
@@ -53,14 +56,25 @@ class Clusterer(ClusterMixin, BaseEstimator):
         out : a path (``.npy``, ``.parquet``, ``.csv`` or ``.zarr``) to write the labels to as they
             come, in the order of the rows; then the path is returned instead of the labels.
         """
-        tiles, n_rows = self._work(X, self._labeller, stage="predict")
+        counted, n_rows = self._work(X, self._labeller, stage="predict")
+        n_unseen = 0
+
+        def tiles() -> Iterator[tuple[int, IdArray]]:
+            nonlocal n_unseen
+            for start, (tile, unseen) in counted:
+                n_unseen += unseen
+                yield start, tile
+
         if out is not None:
             from mercer.io.labels import write_labels
 
-            return write_labels(out, tiles, n_rows)
-        labels = np.empty(n_rows, np.intp)
-        for start, tile in tiles:
-            labels[start : start + len(tile)] = tile
+            labels: Any = write_labels(out, tiles(), n_rows)
+        else:
+            labels = np.empty(n_rows, np.intp)
+            for start, tile in tiles():
+                labels[start : start + len(tile)] = tile
+        if n_unseen and len(self.cluster_weights_) > 1:
+            warnings.warn(_unseen_words(n_unseen, n_rows), MercerWarning, stacklevel=2)
         return labels
 
     def plan(self, X: Any) -> Plan:
@@ -175,7 +189,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         with single_threaded_blas():
             Z = np.asarray(model._embedder()()(rows), np.float64)
             Z = Z[:, np.isfinite(Z).all(axis=0)]  # a cluster without rows is infinitely far
-            labels = model._labeller()()(rows)
+            labels, _ = model._labeller()()(rows)
         return measure(Z, labels, len(fitted["cluster_weights_"]))
 
     def _install(self, fitted: dict[str, Any], problem: Problem | None) -> Any:
@@ -203,3 +217,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _unseen_words(n_unseen: int, n_rows: int) -> str:
+    return (
+        f"{n_unseen:,} of {n_rows:,} rows are farther from every pivot than the kernel reaches; "
+        "their labels mean nothing: scale these rows as those of the fit were, or fit with rows "
+        "like them or a wider kernel (a smaller gamma)"
+    )

@@ -258,7 +258,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return Work(approximation, sample_rows, sweeps, self.n_clusters)
 
     def _labeller(self) -> Any:
-        return self._assignment().labels
+        return self._assignment().counted_labels
 
     def _embedder(self) -> Any:
         return self._assignment().distances

@@ -539,7 +539,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return Work(self._parts(k), n_train, (Sweep("labels"),), k, trial)
 
     def _labeller(self) -> Any:
-        return self._labels_by().labels
+        return self._labels_by().counted_labels
 
     def _embedder(self) -> Any:
         return self._labels_by().scores

@@ -38,6 +38,7 @@ from mercer.cluster.stream_labels import (
     Centers,
     NearestCounts,
     ProjectedCenters,
+    counted_labels_of_rows,
     distances_of_rows,
     labels_of_rows,
     nearest_of_rows,
@@ -570,7 +571,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return Work(buffer, min(self._initial_size(), source.n_rows), sweeps, self.n_clusters)
 
     def _labeller(self) -> Any:
-        return partial(labels_of_rows, self._centers(self.stream_))
+        return partial(counted_labels_of_rows, self._centers(self.stream_))
 
     def _nearest(self) -> Any:
         return partial(nearest_of_rows, self._centers(self.stream_))
