@@ -363,6 +363,11 @@ CASES = {
         lambda: frame("polars", a=[None, *XR[1:, 0]]), "NaN at row 0, column 0"
     ),
     "polars words": refused(lambda: frame("polars", a=["x"] * 150), "could not convert|numeric"),
+    "polars dates": refused(
+        lambda: frame("polars", a=np.arange(150).astype("datetime64[ms]")), "column 'a' .*dates"
+    ),
+    "polars lazy": refused(lambda: frame("polars").lazy(), "collect", TypeError),
+    "pandas digits": refused(lambda: frame("pandas", a=["1"] * 150), "column 'a' .*text"),
     "pyarrow": Case(lambda: frame("pyarrow")),
     "pyarrow with nulls": refused(
         lambda: frame("pyarrow", a=[None, *XR[1:, 0]]), "NaN at row 0, column 0"
@@ -550,7 +555,9 @@ CASES = {
     "weights mostly zero": weighed((np.arange(150) % 2).astype(float)),
     "weights tiny": weighed(np.full(150, 1e-30)),
     "weights huge": weighed(np.full(150, 1e30)),
-    "weights subnormal": weights_refused(np.full(150, 5e-324), "underflow"),
+    "weights subnormal": weighed(np.full(150, 5e-324)),
+    "weights of 1e200": weighed(np.full(150, 1e200)),
+    "weights of 1e-200": weighed(np.full(150, 1e-200)),
     "weights that overflow": weights_refused(np.full(150, 1e308), "sample_weight"),
     # files
     "missing file": refused(lambda: "no-such-file.npy", "no-such-file", FileNotFoundError),

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.problem import Problem, check_values
-from mercer.data.rows import Rows, pad
+from mercer.data.rows import Rows, pad, take
 from mercer.data.source import Source
 from mercer.data.summary import Columns, check_rows
 from mercer.data.sweep import TileFunction, add_each, folded, sweep, total
 from mercer.factors.base import Factor
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import NOTHING, Kernel
 from mercer.partitions.kmeans import (
     Partition,
     nearest_center,
@@ -28,7 +28,18 @@ from mercer.partitions.kmeans import (
 )
 from mercer.partitions.numbering import content_order
 
-__all__ = ["Assignment", "label_rows", "refine_centers", "row_products", "tiles_of"]
+__all__ = [
+    "Assignment",
+    "CountedLabels",
+    "first_of",
+    "label_rows",
+    "n_unseen",
+    "refine_centers",
+    "row_products",
+    "tiles_of",
+]
+
+CountedLabels: TypeAlias = tuple[IdArray, int]  # and how many of the rows no pivot sees
 
 FULL_SWEEPS = 5  # over all rows, after a sample has chosen the centres
 SCORE_ROWS = 256  # rows per product with the centres: one shape, so a row's bits are its own
@@ -64,7 +75,11 @@ class Assignment:
         return scores
 
     def labels(self) -> Callable[[Rows], IdArray]:
-        """Raw rows → labels, decided in float64.
+        """Raw rows → labels."""
+        return first_of(self.counted_labels())
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Raw rows → labels, decided in float64, and how many rows no pivot sees.
 
         A float32 matrix product gives a row other bits at another place in the tile; float64
         products in one shape do not. So a label is a function of the row alone. Clusters are
@@ -73,10 +88,12 @@ class Assignment:
         order = content_order(self.A.T)
         ordered = Assignment(self.factor, self.A[:, order], self.b[order])
         scores, row_format = ordered.scorer(np.float64), self.factor.format
+        kernel: Kernel = self.factor.kernel  # type: ignore[attr-defined]
 
-        def decide(rows: Rows) -> IdArray:
-            best = nearest_center(scores(row_format.apply(rows, np.float64))[1])[0]
-            return order[best]
+        def decide(rows: Rows) -> CountedLabels:
+            X = row_format.apply(rows, np.float64)
+            G, S = scores(X)
+            return order[nearest_center(S)[0]], n_unseen(kernel, X, G, S, ordered.b)
 
         return decide
 
@@ -95,6 +112,22 @@ class Assignment:
         """Raw rows → ‖f - c‖ for each centre."""
         squared = self.squared_distances()
         return lambda rows: np.sqrt(squared(rows))
+
+
+def first_of(counted: Callable[[Rows], CountedLabels]) -> Callable[[Rows], IdArray]:
+    """The labels alone."""
+    return lambda rows: counted(rows)[0]
+
+
+def n_unseen(kernel: Kernel, X: Rows, G: FloatArray, scores: FloatArray, offset: FloatArray) -> int:
+    """How many rows no pivot sees: they leave all scores G @ A + offset at the offset.
+
+    All such rows get one label, whatever they are. One column of the scores rules out nearly every
+    row, so that this costs nothing beside the scores.
+    """
+    ids = np.flatnonzero(np.abs(scores[:, 0] - offset[0]) <= NOTHING)
+    ids = ids[(np.abs(scores[ids] - offset) <= NOTHING).all(axis=1)]
+    return int((~kernel.sees(take(X, ids), G[ids])).sum()) if len(ids) else 0
 
 
 def tiles_of(

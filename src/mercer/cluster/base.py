@@ -15,7 +15,8 @@ from mercer._memory import Budget
 from mercer._progress import LineWriter, listening
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray
-from mercer.cluster.assignment import tiles_of
+from mercer._warn import warn
+from mercer.cluster.assignment import CountedLabels, tiles_of
 from mercer.cluster.problem import Problem, check_features, checked_source, sampled_rows
 from mercer.data.inputs import as_source
 from mercer.data.source import TILE, Source
@@ -33,10 +34,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
     """A clusterer whose fitted state can label any row by itself.
 
     Subclasses give `fit` and `_labeller`: what makes a function of raw rows that returns their
-    labels, as a method of a frozen value, which can be sent to other processes.
+    labels and how many of them the kernel does not see, as a method of a frozen value, which can be
+    sent to other processes.
     """
 
-    def _labeller(self) -> Callable[[], Callable[[Any], IdArray]]:
+    def _labeller(self) -> Callable[[], Callable[[Any], CountedLabels]]:
         raise NotImplementedError
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
@@ -60,12 +62,23 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
             X = as_source(X)
             check_apart(paths_of(X), [out])
-        tiles, n_rows = self._work(X, self._labeller, stage="predict")
+        counted, n_rows = self._work(X, self._labeller, stage="predict")
+        n_unseen = 0
+
+        def tiles() -> Iterator[tuple[int, IdArray]]:
+            nonlocal n_unseen
+            for start, (tile, unseen) in counted:
+                n_unseen += unseen
+                yield start, tile
+
         if out is not None:
-            return write_labels(out, tiles, n_rows)
-        labels = np.empty(n_rows, np.intp)
-        for start, tile in tiles:
-            labels[start : start + len(tile)] = tile
+            labels: Any = write_labels(out, tiles(), n_rows)
+        else:
+            labels = np.empty(n_rows, np.intp)
+            for start, tile in tiles():
+                labels[start : start + len(tile)] = tile
+        if n_unseen and len(self.cluster_weights_) > 1:
+            warn(_unseen_words(n_unseen, n_rows))
         return labels
 
     def plan(self, X: Any) -> Plan:
@@ -131,7 +144,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         source = problem.source
         fitted: dict[str, Any] = {
             "n_features_in_": source.n_features,
-            "cluster_weights_": weights[order],
+            "cluster_weights_": weights[order] * problem.weight_unit,
         }
         if source.feature_names is not None:
             fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
@@ -160,7 +173,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             "approximation": repr(approximation),
             "rank": factor.rank,
             "trace_error": factor.trace_error,
-            "cluster_weights": tuple(map(float, weights)),
+            "cluster_weights": tuple(map(float, weights * problem.weight_unit)),
             "stages": tuple(record.stages),
             "notes": tuple(record.notes),
             "warnings": tuple(record.warnings),
@@ -180,7 +193,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         with single_threaded_blas():
             Z = np.asarray(model._embedder()()(rows), np.float64)
             Z = Z[:, np.isfinite(Z).all(axis=0)]  # a cluster without rows is infinitely far
-            labels = model._labeller()()(rows)
+            labels, _ = model._labeller()()(rows)
         return measure(Z, labels, len(fitted["cluster_weights_"]))
 
     def _install(self, fitted: dict[str, Any], problem: Problem | None) -> Any:
@@ -208,3 +221,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _unseen_words(n_unseen: int, n_rows: int) -> str:
+    return (
+        f"{n_unseen:,} of {n_rows:,} rows are farther from every pivot than the kernel reaches; "
+        "their labels mean nothing: scale these rows as those of the fit were, or fit with rows "
+        "like them or a wider kernel (a smaller gamma)"
+    )

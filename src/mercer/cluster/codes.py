@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer._types import FloatArray, IdArray
-from mercer.cluster.assignment import row_products
+from mercer.cluster.assignment import CountedLabels, first_of, n_unseen, row_products
 from mercer.data.rows import Rows
 from mercer.embeddings.scores import ScoreMap, Scores
 from mercer.factors.base import Factor
+from mercer.kernels.base import Kernel
 from mercer.partitions.codebooks import Codebook
 
 __all__ = ["CodeLabels"]
@@ -33,10 +34,23 @@ class CodeLabels:
 
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
+        return first_of(self.counted_labels())
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Raw rows → labels, and how many rows no pivot sees."""
         if len(self.codebook) == 1:
-            return lambda rows: np.zeros(rows.shape[0], np.intp)
-        coordinates = self.coordinates()
-        return lambda rows: self.codebook.labels(coordinates(rows))
+            return lambda rows: (np.zeros(rows.shape[0], np.intp), 0)
+        A, b = self._linear_map()
+        features, row_format = self.factor.features(np.float64), self.factor.format
+        kernel: Kernel = self.factor.kernel  # type: ignore[attr-defined]
+
+        def decide(rows: Rows) -> CountedLabels:
+            X = row_format.apply(rows, np.float64)
+            G = features(X)
+            Y = row_products(G, A) + b
+            return self.codebook.labels(Y), n_unseen(kernel, X, G, Y, b)
+
+        return decide
 
     def memberships(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → shares of the clusters, which sum to 1."""
@@ -47,8 +61,7 @@ class CodeLabels:
 
     def coordinates(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → what the code book looks at."""
-        A, b = self.model.linear_map(self.codebook.encoding, len(self.codebook))
-        return self._products(A, b)
+        return self._products(*self._linear_map())
 
     def scores(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → z, with bias (eq. 8)."""
@@ -58,6 +71,9 @@ class CodeLabels:
         """Raw rows → everything that a criterion looks at."""
         features, row_format = self.factor.features(np.float64), self.factor.format
         return lambda rows: self.model.of_features(features(row_format.apply(rows, np.float64)))
+
+    def _linear_map(self) -> tuple[FloatArray, FloatArray]:
+        return self.model.linear_map(self.codebook.encoding, len(self.codebook))
 
     def _products(self, A: FloatArray, b: FloatArray) -> Callable[[Rows], FloatArray]:
         features, row_format = self.factor.features(np.float64), self.factor.format

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
-from mercer.cluster.assignment import Assignment, row_products
+from mercer.cluster.assignment import Assignment, CountedLabels, first_of, row_products
 from mercer.data.rows import Rows, cast
 from mercer.data.sample import Sample
 from mercer.embeddings.spectral import unit_rows
@@ -36,8 +36,22 @@ __all__ = [
 _jit = LazyModule("mercer.factors._landmark_jit")
 
 
+class AllSeen:
+    """Labels of graphs and bins in which every row has a place, however far it is."""
+
+    __slots__ = ()
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        raise NotImplementedError
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Raw rows → labels, and how many rows nothing is known of: none."""
+        decide = self.labels()
+        return lambda rows: (decide(rows), 0)
+
+
 @dataclass(frozen=True, slots=True)
-class LandmarkLabels:
+class LandmarkLabels(AllSeen):
     """A row's coordinates are the weighted mean of its landmarks'; its cluster, their cone."""
 
     factor: LandmarkGraph
@@ -96,7 +110,7 @@ class LandmarkLabels:
 
 
 @dataclass(frozen=True, slots=True)
-class EnsembleLabels:
+class EnsembleLabels(AllSeen):
     """The same for a consensus of many partitions of the landmarks."""
 
     factor: LandmarkGraph
@@ -143,7 +157,11 @@ class FactorLabels:
 
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
-        return Assignment.of_cones(self.factor, self.vectors, self.directions).labels()
+        return first_of(self.counted_labels())
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Raw rows → labels, and how many rows no pivot sees."""
+        return Assignment.of_cones(self.factor, self.vectors, self.directions).counted_labels()
 
     def labels_of_training(self, fitted: Any, sample: Sample) -> IdArray | None:
         """None: training rows may be float32, and labels are decided in float64."""
@@ -172,11 +190,23 @@ class AffinityLabels:
         return replace(self, directions=self.directions[order])
 
     def labels(self) -> Callable[[Rows], IdArray]:
-        """Affinities → labels; an item tied to nothing goes with the first cone."""
+        """Affinities → labels."""
+        return first_of(self.counted_labels())
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Affinities → labels, and how many items are tied to nothing: they go with one cone."""
         order = content_order(self.directions)
         against = np.ascontiguousarray(self.directions[order].T)
         embed = self.coordinates()
-        return lambda rows: order[nearest_center(-row_products(embed(rows), against))[0]]
+
+        def decide(rows: Rows) -> CountedLabels:
+            U = embed(rows)
+            nowhere = np.flatnonzero(~U.any(axis=1))
+            n_tied = np.count_nonzero(abs(rows[nowhere]).sum(axis=1)) if len(nowhere) else 0
+            labels = order[nearest_center(-row_products(U, against))[0]]
+            return labels, len(nowhere) - int(n_tied)
+
+        return decide
 
     def labels_of_training(self, fitted: AffinityGraph, sample: Sample) -> IdArray | None:
         """None: the matrix is at hand as X itself."""
@@ -194,7 +224,7 @@ class AffinityLabels:
 
 
 @dataclass(frozen=True, slots=True)
-class BinningLabels:
+class BinningLabels(AllSeen):
     """The same for random bins: coordinates are sums of the vectors of a row's bins."""
 
     factor: BinningFactor

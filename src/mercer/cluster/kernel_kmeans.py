@@ -258,7 +258,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return Work(approximation, sample_rows, sweeps, self.n_clusters)
 
     def _labeller(self) -> Any:
-        return self._assignment().labels
+        return self._assignment().counted_labels
 
     def _embedder(self) -> Any:
         return self._assignment().distances
@@ -283,11 +283,12 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         """All fitted state, at once and last; `told`: what else the report tells."""
         order = numbering(weights, partition.centers)
         kernel = raw_kernel(factor)
+        inertia = partition.inertia * problem.weight_unit
         fitted = self._common_state(problem, order, labels, weights) | {
             "kernel_": kernel,
             "factor_": factor.forget_training(),
             "cluster_centers_": partition.centers[order],
-            "inertia_": partition.inertia,
+            "inertia_": inertia,
             "n_iter_": partition.n_iter,
         }
         fitted["report_"] = self._report(
@@ -297,7 +298,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             weights[order],
             record,
             kernel=repr(kernel),
-            inertia=partition.inertia,
+            inertia=inertia,
             n_iter=partition.n_iter,
             n_full_sweeps=partition.n_full_sweeps,
             **told,

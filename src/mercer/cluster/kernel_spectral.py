@@ -23,6 +23,7 @@ from mercer.cluster.plan import Sweep, Work
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose, raw_kernel
 from mercer.cluster.resampling import Again, by_scores
 from mercer.data.source import Source
+from mercer.data.weights import in_own_unit
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
@@ -221,7 +222,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 train,
                 record,
             )
-        degrees = found.degrees(factor.training_rows)
+        degrees = found.degrees(factor.training_rows) * problem.weight_unit
         done = Done(labels_by, found.values, degrees, labels, weights, selection, n_iter, trust)
         return self._remember(done, problem, approximation, factor, record)
 
@@ -238,7 +239,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The encoding's criterion on these rows: 1 is best."""
         tiles, n_rows = self._work(X, lambda: self._labels_by().all_scores, stage="score")
-        weights = checked_weights(sample_weight, n_rows)
+        weights, _ = in_own_unit(checked_weights(sample_weight, n_rows))
         scores = Scores.stacked([tile for _, tile in tiles])
         if self.n_clusters_ == 1:
             return 0.0
@@ -283,7 +284,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 n_validation=n_validation,
                 encoding=encoding,
                 balance=balance,
-                outlier=outlier,
+                outlier=outlier / problem.weight_unit,
             )
         record.raise_warnings()
         return selection
@@ -537,7 +538,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return Work(self._parts(k), n_train, (Sweep("labels"),), k, trial)
 
     def _labeller(self) -> Any:
-        return self._labels_by().labels
+        return self._labels_by().counted_labels
 
     def _embedder(self) -> Any:
         return self._labels_by().scores

@@ -23,6 +23,7 @@ from mercer.data.rows import Rows, n_bytes, take
 from mercer.data.sample import Sample
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Columns, Summary, summarize
+from mercer.data.weights import in_own_unit
 from mercer.factors.base import PivotFactor
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.choice import as_kernel
@@ -48,7 +49,6 @@ __all__ = [
 ]
 
 SINGLE_RANGE = (1e-9, 1e9)  # float32 works within, where a kernel needs rows in their own units
-LEAST_WEIGHT = 1e-140  # squares of smaller ones are 0
 DOUBLE_RANGE = (1e-140, 1e140)
 
 
@@ -57,7 +57,7 @@ class Problem:
     """What an estimator works on."""
 
     source: Source
-    weights: FloatArray | None  # (n_rows,) float64, as given
+    weights: FloatArray | None  # (n_rows,) float64, in units of `weight_unit`
     sample: Sample  # the rows that choose
     kernel: Kernel | None  # resolved: its parameters are numbers, in the units of the sample's
     # format (None: the graph scales itself)
@@ -65,6 +65,7 @@ class Problem:
     budget: Budget
     block_rows: int
     data: DataSummary | None = None  # what the rows look like
+    weight_unit: float = 1.0  # a power of two: what a weight of 1 is in the user's units
 
     def with_gamma(self, gamma: float) -> Kernel:
         """The kernel with another bandwidth, which is given for raw rows."""
@@ -106,7 +107,7 @@ def pose(
         part.check_parameters()
     with record.stage("check"):
         source = checked_source(X, least_rows)
-        weights = checked_weights(sample_weight, source.n_rows)
+        weights, unit = in_own_unit(checked_weights(sample_weight, source.n_rows))
         kernel = kernel.named_columns(source.feature_names)
         block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
         demand_rows(budget, source)
@@ -127,7 +128,7 @@ def pose(
             if sample.format.dtype == np.float32 and not is_resolved(kernel, sample.rows):
                 sample = sample.in_double()
     data = summarize_data(source, sample, summary)
-    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data)
+    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data, unit)
 
 
 def raw_kernel(factor: Any) -> Kernel:
@@ -178,7 +179,7 @@ def checked_source(X: Any, least_rows: int = 1) -> Source:
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
-    """Weights as float64, non-negative and finite; None for None."""
+    """Weights as float64, non-negative and of a finite sum, in the user's units; None for None."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, np.ma.MaskedArray):
@@ -208,11 +209,6 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight has values up to {weights.max():.3g}, whose sum overflows; divide them "
             "by their mean"
-        )
-    if 0 < weights.max() < LEAST_WEIGHT:
-        raise ValueError(
-            f"sample_weight has values up to {weights.max():.3g}, whose products underflow to 0; "
-            "divide them by their mean"
         )
     if not (weights > 0).any():
         raise ValueError("every sample_weight is zero: there is nothing to cluster")

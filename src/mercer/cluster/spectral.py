@@ -462,7 +462,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return Work(approximation, sample_rows, () if at_hand else (Sweep("labels"),), most)
 
     def _labeller(self) -> Any:
-        return self._labels_by().labels
+        return self._labels_by().counted_labels
 
     def _embedder(self) -> Any:
         return self._labels_by().coordinates

@@ -99,6 +99,7 @@ class Stream:
     is_provisional: bool = False  # made of the first rows of a queue that is still filling
     by_whole: bool = False  # labels by the whole kernel, not by ties alone:
     means: StreamMeans | None = None  # of all rows that came, or else of the buffer's
+    weight_unit: float = 1.0  # a power of two: what a weight of 1 is in the user's units
 
     @property
     def n_clusters(self) -> int:
@@ -116,6 +117,10 @@ class Stream:
     def labels(self) -> IdArray:
         """The clusters of the buffer's rows; with means, as any row gets its own."""
         return self.clusters.copy() if self.means is None else self.means.labels(self.graph)
+
+    def user_weights(self) -> FloatArray:
+        """What the clusters weigh in the user's units: (k,)."""
+        return self.cluster_weights * self.weight_unit
 
     def renumbered(self, order: IdArray, weights: FloatArray) -> Stream:
         """The same clusters in another order, and what they weigh."""

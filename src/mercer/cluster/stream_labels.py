@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from mercer._extras import require
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
-from mercer.cluster.assignment import row_products
+from mercer.cluster.assignment import CountedLabels, first_of, row_products
 from mercer.cluster.stream_means import StreamMeans
 from mercer.data.format import RowFormat
 from mercer.data.rows import Rows, take
@@ -37,6 +37,7 @@ __all__ = [
     "MeanCenters",
     "NearestCounts",
     "ProjectedCenters",
+    "counted_labels_of_rows",
     "distances_of_rows",
     "labels_of_rows",
     "nearest_of_rows",
@@ -127,6 +128,10 @@ class MeanCenters:
     def lengths_of(self, ties: Ties) -> FloatArray:
         """‖x‖², beside which scores are distances."""
         return np.full(len(ties), 2.0) if self.graph.is_normalized else ties.own
+
+    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
+        """How many of these rows nothing in the buffer is similar to."""
+        return ties.n_unseen()
 
     def _scale(self, ties: Ties) -> FloatArray:
         """1/√k(x, x) where rows are brought to length 1."""
@@ -222,6 +227,10 @@ class ProjectedCenters:
         E = self._rows(ties)
         return np.einsum("ij,ij->i", E, E)
 
+    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
+        """How many of these rows nothing in the buffer is similar to."""
+        return ties.n_unseen()
+
     def recall(self, ties: Ties) -> float:
         """The share of rows for which the index proposes the nearest centre."""
         E = self._rows(ties)
@@ -306,8 +315,21 @@ class NearestCounts:
 
 def labels_of_rows(by: Centers) -> Callable[[Rows], IdArray]:
     """Raw rows → labels, decided in float64."""
-    view = _view_of_raw(by)
-    return lambda rows: by.nearest(view(rows))[0]
+    return first_of(counted_labels_of_rows(by))
+
+
+def counted_labels_of_rows(by: Centers) -> Callable[[Rows], CountedLabels]:
+    """The same, and how many rows no row of the buffer is similar to."""
+    view: Callable[[Rows], Any] = by.view(np.float64, nearest=True)
+    row_format = by.format
+
+    def decide(rows: Rows) -> CountedLabels:
+        X = row_format.apply(rows, np.float64)
+        seen = view(X)
+        labels, scores = by.nearest(seen)
+        return labels, by.n_unseen(X, seen, scores)
+
+    return decide
 
 
 def nearest_of_rows(

@@ -19,11 +19,12 @@ from mercer._threads import in_order
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.assignment import row_products
 from mercer.data.format import RowFormat
-from mercer.data.rows import Rows, cast, part
+from mercer.data.rows import Rows, cast, part, take
 from mercer.data.sample import Sample
 from mercer.factors.base import PivotFactor
 from mercer.factors.neighbors import NeighborKernel
 from mercer.factors.nystrom import Nystrom
+from mercer.kernels.base import NOTHING
 from mercer.partitions.kmeans import nearest_center, scores_of_centers, sums_by_label
 from mercer.partitions.warm import label_means, label_sums
 
@@ -89,6 +90,11 @@ class StreamMeans:
     def lengths_of(self, Z: FloatArray) -> FloatArray:
         """What makes scores squared distances, rows and means at length 1."""
         return np.full(len(Z), 2.0)
+
+    def n_unseen(self, X: Rows, Z: FloatArray, scores: FloatArray) -> int:
+        """How many of these rows no pivot is similar to: at a right angle to every mean."""
+        ids = np.flatnonzero(np.abs(scores) <= NOTHING)
+        return int((~self.factor.kernel.sees(take(X, ids), Z[ids])).sum()) if len(ids) else 0
 
     def labels(self, graph: NeighborKernel) -> IdArray:
         """Of the buffer's rows."""

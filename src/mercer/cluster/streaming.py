@@ -39,6 +39,7 @@ from mercer.cluster.stream_labels import (
     Centers,
     NearestCounts,
     ProjectedCenters,
+    counted_labels_of_rows,
     distances_of_rows,
     labels_of_rows,
     nearest_of_rows,
@@ -66,6 +67,7 @@ GROWTH = 2.5  # of the buffer, before rows leave it
 RECLUSTER = 0.1  # of the buffer's rows are new: time to cluster it again
 RECALL_ROWS = 2000  # of the buffer that measure an index
 MOST_AGAIN = 10**8  # products of one sweep over the buffer, when it is clustered again
+HEAVIEST = 2.0**300  # beside the first weights of a stream: squares of larger ones overflow
 WARM_UP = 1.5  # as many rows again: a stream that has not begun yet gets another first model
 
 
@@ -243,7 +245,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         state = replace(state.renumbered(order, totals), n_seen=problem.source.n_rows)
         fitted = self._common_state(problem, order, labels, totals)
         fitted |= self._fitted(plan, state, Queue(), record, problem.bandwidth)
-        fitted["inertia_"] = inertia
+        fitted["inertia_"] = inertia = inertia * problem.weight_unit
         told = {"inertia": inertia, "trust": trust, "data": problem.data}
         fitted["report_"] = replace(fitted["report_"], **told)
         record.raise_warnings()
@@ -435,7 +437,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             is_normalized=self.normalize,
             threads=threads,
         )
-        return begun(
+        state = begun(
             plan,
             graph,
             n_rows=n_rows,
@@ -444,6 +446,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             tol=self.tol,
             threads=threads,
         )
+        return replace(state, weight_unit=problem.weight_unit)
 
     def _batches(self, plan: Plan, problem: Problem) -> Iterator[tuple[Rows, FloatArray]]:
         """The rows after the first ones: in content order, or all of them as they stand."""
@@ -471,8 +474,10 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             check_features(self, source)
             _check_kind(source.read(0, 1), _example(self))
         weights = checked_weights(sample_weight, source.n_rows)
-        kernel = vars(self).get("kernel_")
-        if vars(self).get("stream_") is None:
+        kernel, state = vars(self).get("kernel_"), vars(self).get("stream_")
+        if state is not None:
+            _check_weights(np.ones(1) if weights is None else weights, state)
+        if state is None:
             kernel = as_kernel(self.kernel, self.gamma)
             for simple in kernel.parts():
                 simple.check_parameters()
@@ -506,7 +511,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             raw, weights = queue.first(plan.batch_size)
             rows = state.graph.format.apply(raw)
             heavy = np.flatnonzero(weights > 0)
-            state = absorbed(plan, state, take(rows, heavy), weights[heavy], threads=threads)
+            counted = weights[heavy] / state.weight_unit
+            state = absorbed(plan, state, take(rows, heavy), counted, threads=threads)
             queue = queue.without(plan.batch_size)
         return state, queue, bandwidth
 
@@ -566,7 +572,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return Work(buffer, min(self._initial_size(), source.n_rows), sweeps, self.n_clusters)
 
     def _labeller(self) -> Any:
-        return partial(labels_of_rows, self._centers(self.stream_))
+        return partial(counted_labels_of_rows, self._centers(self.stream_))
 
     def _nearest(self) -> Any:
         return partial(nearest_of_rows, self._centers(self.stream_))
@@ -596,7 +602,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 "max_iter or tol"
             )
         fitted["kernel_"] = raw_kernel(state.graph)
-        fitted["cluster_weights_"] = state.cluster_weights.copy()
+        fitted["cluster_weights_"] = state.user_weights()
         fitted["report_"] = self._story(plan, state, queue, record, bandwidth)
         return fitted
 
@@ -632,7 +638,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             approximation=f"mutual neighbours (n_neighbors={self.n_neighbors}), labels by {means}",
             rank=len(state.values),
             trace_error=None,
-            cluster_weights=tuple(map(float, state.cluster_weights)),
+            cluster_weights=tuple(map(float, state.user_weights())),
             stages=tuple(record.stages),
             notes=tuple(record.notes),
             warnings=tuple(record.warnings),
@@ -680,6 +686,19 @@ def _check_kind(rows: Rows, before: Rows) -> None:
         raise ValueError(
             f"these rows are {kind(rows)}, and those before them were {kind(before)}: all batches "
             "of a stream must be of one kind"
+        )
+
+
+def _check_weights(weights: FloatArray, state: Stream) -> None:
+    """Refuse weights beside which those of the buffer vanish, or whose sum overflows."""
+    most = float(weights.max())
+    with np.errstate(over="ignore"):
+        total = float(state.user_weights().sum() + weights.sum())
+    if most / HEAVIEST > state.weight_unit or not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight has values up to {most:.3g}, and the rows before them had weights "
+            f"near {state.weight_unit:.3g}: too far apart to be compared; give the weights of all "
+            "batches in one unit, or begin a new stream"
         )
 
 

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from mercer._types import IdArray
 from mercer.data.arrays import working_dtype
+from mercer.data.frames import frame_array
 from mercer.data.rows import Rows, part, stack, take
 
 __all__ = ["BatchSource", "ForwardSource", "Layout", "check_alike", "is_empty", "read_piece"]
@@ -283,15 +284,7 @@ def _read_sparse(batch: Any, what: str) -> tuple[Rows, Layout]:
 
 def _read_frame(batch: Any, names: tuple[Any, ...], what: str) -> tuple[Rows, Layout]:
     _check_shape((len(batch), len(names)), what)
-    if len(set(names)) < len(names):
-        raise ValueError(f"{what} has two columns of one name; rename or drop one")
-    columns = [np.asarray(batch[name]) for name in names]
-    for name, column in zip(names, columns, strict=True):
-        _check_numbers(column.dtype, f"column {name!r} of {what}")
-    dtypes = (working_dtype(column.dtype) for column in columns)
-    X = np.empty((len(batch), len(names)), np.result_type(*dtypes))
-    for j, column in enumerate(columns):
-        X[:, j] = column
+    X = frame_array(batch, what)
     are_words = all(isinstance(name, str) for name in names)
     return X, _layout(X, names if are_words else None)
 

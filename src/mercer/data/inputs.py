@@ -14,10 +14,30 @@ from mercer._printable import PrintableErrors
 from mercer._types import IdArray
 from mercer.data.arrays import ArraySource, BlockSource, CSRSource
 from mercer.data.dasks import DaskSource, is_dask
+from mercer.data.frames import check_objects, frame_array, is_frame
 from mercer.data.source import Source
 from mercer.data.zarrs import ZarrSource
 
 __all__ = ["as_source"]
+
+UNREAD = (
+    (
+        "polars",
+        "LazyFrame",
+        "pass X.collect(), or for more rows than memory holds X.sink_parquet(path) and the path",
+    ),
+    (
+        "pyarrow.dataset",
+        "Dataset",
+        "pass the path of its folder of Parquet files, or X.to_table() if memory holds it",
+    ),
+    (
+        "networkx",
+        "Graph",
+        "pass its matrix, networkx.to_scipy_sparse_array(X), with kernel='precomputed' in "
+        "SpectralClustering",
+    ),
+)
 
 
 def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
@@ -55,6 +75,7 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
         from mercer.data.files import open_file
 
         return open_file(os.fspath(X), columns)
+    _refuse_unread(X)
     if columns is not None:
         raise ValueError("columns= selects from files with named columns; select from X itself")
     if sp.issparse(X):
@@ -70,6 +91,14 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
 
         return BatchSource(X)
     return _array_source(X)
+
+
+def _refuse_unread(X: Any) -> None:
+    """Say what to pass instead of objects that only seem to be rows."""
+    for module, name, advice in UNREAD:
+        kind = getattr(sys.modules.get(module), name, None)  # who has one has imported it
+        if kind is not None and isinstance(X, kind):
+            raise TypeError(f"X is a {module}.{name}, which is not read as it is; {advice}")
 
 
 def _is_table(X: Any) -> bool:
@@ -117,21 +146,45 @@ def _array_source(X: Any) -> Source:
             "or drop the masked rows"
         )
     names = _feature_names(X)
-    if hasattr(X, "sparse") and hasattr(X, "iloc"):  # a pandas frame of sparse columns
+    if _is_sparse_frame(X):
         return CSRSource(_checked_csr(X.sparse.to_coo()), names)
-    is_frame = names is not None or hasattr(X, "columns")
+    if is_frame(X):
+        X = X.to_numpy() if _is_array_of_numbers(X) else frame_array(X, "X")
+    if isinstance(X, list | tuple):
+        X = _array_of_list(X)
     kind = getattr(getattr(X, "dtype", None), "kind", "f")
     if kind in "mMSUV":
         raise ValueError(
             f"X has dtype {X.dtype}, which is not numeric; "
             "convert dates, text and categories to numbers first"
         )
-    if is_frame and not hasattr(X, "iloc"):  # polars, pyarrow
-        X = np.asarray(X)
+    if kind == "O" and X.ndim == 2:
+        check_objects(X)
     array = check_array(X, dtype="numeric", ensure_all_finite=False, input_name="X")
     if array.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {array.dtype}, which is not numeric; convert it to numbers")
     return ArraySource(array, names)
+
+
+def _is_sparse_frame(X: Any) -> bool:
+    """Is this a pandas frame of sparse columns, whose gaps are zeros?"""
+    is_sparse = hasattr(X, "sparse") and hasattr(X, "iloc")
+    return is_sparse and all(getattr(dtype, "fill_value", 1) == 0 for dtype in X.dtypes)
+
+
+def _is_array_of_numbers(frame: Any) -> bool:
+    """Is this a pandas frame of one of numpy's types of numbers, which need not be copied?"""
+    dtypes = set(frame.dtypes) if hasattr(frame, "iloc") and frame.columns.is_unique else set()
+    return len(dtypes) == 1 and all(isinstance(d, np.dtype) and d.kind in "fiub" for d in dtypes)
+
+
+def _array_of_list(rows: Any) -> Any:
+    """Rows in a list as an array; of objects where numpy would make text of all of them."""
+    try:
+        array = np.asarray(rows)
+    except ValueError:  # of several lengths: left to scikit-learn's words
+        return rows
+    return np.asarray(rows, dtype=object) if array.dtype.kind in "US" else array
 
 
 def _feature_names(X: Any) -> tuple[str, ...] | None:

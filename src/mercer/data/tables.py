@@ -148,9 +148,9 @@ class ParquetSource(TableSource):
         self._learn(metadata=metadata, restarts=np.cumsum([0, *sizes[:-1]], dtype=np.intp))
         kinds = {name: schema.field(name).type for name in names}
         _check_kinds(self.path, kinds, is_chosen=self.columns is not None)
-        dtypes = [_dtype(_item_type(kind)) for kind in kinds.values()]
+        dtypes: Any = [_dtype(_item_type(kind)) for kind in kinds.values()]
         columns = [Column(name, self._length(name, kind)) for name, kind in kinds.items()]
-        self._choose(columns, np.result_type(*dtypes))
+        self._choose(columns, working_dtype(np.result_type(*dtypes)))
 
     def pieces(self, start: int) -> Iterator[FloatArray]:
         return self._dense(self._batches([column.name for column in self.chosen], start), start)
@@ -199,10 +199,11 @@ class CsvSource(TableSource):
 
     has_header: bool = field(init=False)
     names: tuple[str, ...] = field(init=False, repr=False)  # of all columns in the file
+    flags: tuple[str, ...] = field(init=False, repr=False)  # of those that hold true and false
 
     def __post_init__(self) -> None:
         self._open()
-        self._learn(has_header=True, names=(), restarts=np.zeros(1, np.intp))
+        self._learn(has_header=True, names=(), flags=(), restarts=np.zeros(1, np.intp))
         names = self._read_names()
         if _are_numbers(names):
             self._learn(has_header=False)
@@ -218,11 +219,13 @@ class CsvSource(TableSource):
     def _read_names(self) -> tuple[str, ...]:
         with _in_words(self.path, "CSV"), self._reader([]) as reader:
             names = tuple(reader.schema.names)
+            flags = tuple(column.name for column in reader.schema if str(column.type) == "bool")
         if len(names) == 1 and (separator := re.search(r"[;\t|]", names[0])):
             raise ValueError(
                 f"{self.path!s} has one column, {shown(names[0])}; it seems to be separated by "
                 f"{separator[0]!r}: a .csv file needs commas, a .tsv file tabs"
             )
+        self._learn(flags=flags)
         return names
 
     def _batches(self) -> Iterator[Any]:
@@ -232,9 +235,10 @@ class CsvSource(TableSource):
             yield from reader
 
     def _reader(self, names: list[str]) -> Any:
-        """An open stream of these columns as float64; of all, as they seem to be, if empty."""
+        """An open stream of these columns as numbers; of all, as they seem to be, if empty."""
         csv = require("pyarrow.csv", "io", "reading CSV")
-        float64 = require("pyarrow", "io", "reading CSV").float64()
+        arrow = require("pyarrow", "io", "reading CSV")
+        types = {name: arrow.bool_() if name in self.flags else arrow.float64() for name in names}
         is_tab = os.fspath(self.path).lower().removesuffix(".gz").endswith(".tsv")
         return csv.open_csv(
             arrow_path(self.path),
@@ -244,7 +248,7 @@ class CsvSource(TableSource):
                 autogenerate_column_names=not self.has_header,
             ),
             csv.ParseOptions(delimiter="\t" if is_tab else ","),
-            csv.ConvertOptions(include_columns=names, column_types=dict.fromkeys(names, float64)),
+            csv.ConvertOptions(include_columns=names, column_types=types),
         )
 
 
@@ -326,7 +330,8 @@ def _check_kinds(path: str | os.PathLike[str], kinds: dict[str, Any], *, is_chos
         if _dtype(_item_type(kind)) is None:
             raise ValueError(
                 f"column {shown(name)} of {os.fspath(path)} holds values of type {kind}, not "
-                "numbers; pass columns= with the names of the columns to use"
+                "numbers; pass columns= with the names of the columns to use, or turn it into "
+                "numbers first (text and categories e.g. by sklearn.preprocessing.OneHotEncoder)"
             )
         if _is_list(kind) and len(kinds) > 1 and not is_chosen:
             raise ValueError(
@@ -345,12 +350,12 @@ def _item_type(kind: Any) -> Any:
 
 
 def _dtype(kind: Any) -> np.dtype[Any] | None:
-    """The floating type for an Arrow type of numbers, None for other types."""
+    """The numpy type for an Arrow type of numbers, None for other types."""
     types = require("pyarrow", "io", "reading tables").types
     if types.is_decimal(kind):
         return np.dtype(np.float64)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return working_dtype(kind.to_pandas_dtype())
+        return np.dtype(kind.to_pandas_dtype())
     return None
 
 

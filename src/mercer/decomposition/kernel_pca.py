@@ -225,7 +225,7 @@ class KernelPCA(FactorTransformer):
         record: Recorder,
     ) -> None:
         """All fitted state, at once and last."""
-        weights, given = problem.sample.weights, problem.weights
+        weights, given, unit = problem.sample.weights, problem.weights, problem.weight_unit
         whole = float(problem.source.n_rows if given is None else given.sum())
         shares = found.values / found.total if found.total > 0 else np.zeros(len(found.values))
         _tell(self.n_components, factor, found, float(weights.sum()), shares, record)
@@ -235,13 +235,13 @@ class KernelPCA(FactorTransformer):
             factor,
             record,
             estimator=f"KernelPCA(n_components={self.n_components!r})",
-            eigenvalues=tuple(map(float, found.values)),
-            residuals=tuple(map(float, found.residuals)),
+            eigenvalues=tuple(map(float, found.values * unit)),
+            residuals=tuple(map(float, found.residuals * unit)),
             solver=found.solver,
             learnt={
                 "components_": np.ascontiguousarray(found.vectors),
                 "offset_": found.offset,
-                "eigenvalues_": found.values * (whole / float(weights.sum())),
+                "eigenvalues_": found.values * (whole / float(weights.sum())) * unit,
                 "explained_variance_ratio_": np.minimum(shares, 1.0),
                 "preimage_": preimage,
             },

@@ -23,7 +23,7 @@ from mercer._threads import in_order
 from mercer._types import FloatArray, IdArray
 from mercer.data.format import RowFormat
 from mercer.data.rows import Rows, cast, part, stack, take
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import NOTHING, Kernel
 
 __all__ = ["Groups", "NeighborKernel", "Ties", "neighbor_kernel"]
 
@@ -69,6 +69,12 @@ class Ties:
 
     def __len__(self) -> int:
         return len(self.own)
+
+    def n_unseen(self) -> int:
+        """How many rows nothing in the buffer is similar to; of ties that keep the nearest."""
+        csr = self.similarities
+        largest = np.maximum.reduceat(csr.data, csr.indptr[:-1])  # each row has a tie
+        return int(((np.abs(largest) <= NOTHING) & (self.own > 0)).sum())
 
     def take(self, ids: IdArray) -> Ties:
         arrays = (self.own[ids], self.weights[ids], self.degrees[ids])

@@ -90,6 +90,9 @@ def check_stream(state: Stream) -> None:
         check_pivots(means.factor, state.graph)
     drift = state.drift
     demand(isinstance(drift, float) and 0 <= drift < np.inf, "its drift is no number")
+    unit = state.weight_unit
+    is_unit = isinstance(unit, float) and 0 < unit < np.inf and np.frexp(unit)[0] == 0.5
+    demand(is_unit, "the unit of its weights is no power of two")
 
 
 def check_pivots(factor: PivotFactor, graph: NeighborKernel) -> None:
@@ -145,7 +148,7 @@ def check_streaming(model: Any) -> None:
         demand(isinstance(state.graph.kernel, Kernel), "the stream has no kernel")
         tables.append(state.graph.rows)
         demand(
-            np.array_equal(model.cluster_weights_, state.cluster_weights),
+            np.array_equal(model.cluster_weights_, state.user_weights()),
             "the weights of the clusters are not those of the stream",
         )
     for rows in tables:

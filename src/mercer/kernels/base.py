@@ -6,16 +6,20 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from mercer._tally import kernel_values
 from mercer._types import FloatArray
 from mercer.data.rows import BlockRows, Rows
 
-__all__ = ["Columns", "Kernel", "RowsAgainst", "column_index"]
+__all__ = ["NOTHING", "Columns", "Kernel", "RowsAgainst", "column_index"]
 
 Columns: TypeAlias = Any  # None, slice, ints, names, or a block's name or number
 RowsAgainst: TypeAlias = Callable[[Rows], FloatArray]
+
+ROUNDING = float(np.finfo(float).eps)
+NOTHING = 1e-290  # sums of similarities below: exponentials end at 3e-308, where all are equal
 
 
 class Kernel(BaseEstimator):
@@ -48,6 +52,15 @@ class Kernel(BaseEstimator):
     def diagonal(self, X: Rows) -> FloatArray:
         """k(x, x) for each row."""
         raise NotImplementedError
+
+    def sees(self, X: Rows, K: FloatArray) -> NDArray[np.bool_]:
+        """Which rows their similarities K to some others tell anything of.
+
+        A row is not seen where all of them are nothing beside k(x, x); one with k(x, x) = 0 is at
+        the origin of feature space, where zeros are right.
+        """
+        own = np.asarray(self.diagonal(X), np.float64)
+        return np.asarray((np.abs(K).max(axis=1) > ROUNDING * own) | (own <= 0))
 
     def matrix(self, X: Rows, Y: Rows | None = None) -> FloatArray:
         """k(x, y) for each row of X and of Y (of X itself by default)."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._types import FloatArray
 from mercer.data.rows import Rows
@@ -62,6 +63,9 @@ class Precomputed(Kernel):
 
     def diagonal(self, X: Rows) -> FloatArray:
         raise NotImplementedError("the rows of a precomputed kernel do not hold k(x, x)")
+
+    def sees(self, X: Rows, K: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray(K.any(axis=1))
 
 
 class GramMatrix(Kernel):
