@@ -39,6 +39,7 @@ class Outcome:
     error: tuple[str, ...]  # the classes of the error, from its own to object; empty if none
     words: str
     seconds: float
+    cpu: float  # seconds of the processor, which a busy machine does not change
     memory: int  # bytes at the peak, beyond what was there before
 
 
@@ -75,6 +76,7 @@ class Reader:
             tuple(answer.get("error", ())),
             answer.get("words", ""),
             answer["seconds"],
+            answer["cpu"],
             answer["memory"],
         )
 

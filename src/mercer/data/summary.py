@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._checkpoint import is_numbers
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray
 from mercer.data.arrays import BlockSource
@@ -71,6 +73,11 @@ class ColumnRanges:
 
     def __call__(self) -> TileFunction[tuple[FloatArray, FloatArray]]:
         return self._ranges
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        low, high = result
+        are_ends = all(is_numbers(end, (source.n_features,)) for end in (low, high))
+        return are_ends and bool((low <= high).all())
 
     def _ranges(
         self, rows: Rows, start: int, along: FloatArray | None
