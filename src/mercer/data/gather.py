@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,13 +30,16 @@ def gather(source: Source, ids: IdArray) -> Rows:
         source,
         ids,
         lambda: packed(_gathered(source, ids)),
-        lambda found: _are_rows(unpacked(found), source, ids),
+        lambda found: _are_rows(found, source, ids),
     )
     return unpacked(kept)
 
 
-def _are_rows(rows: Rows, source: Source, ids: IdArray) -> bool:
+def _are_rows(kept: tuple[Any, ...], source: Source, ids: IdArray) -> bool:
     """Are these rows that were kept like those of the source, and is the first of them there?"""
+    rows = unpacked(kept)
+    if len(packed(rows)) != len(kept):
+        return False
     if len(ids) == 0:
         return bool(rows.shape[0] == 0)
     first = taken(source, ids[:1])

@@ -76,8 +76,10 @@ class ColumnRanges:
 
     def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
         low, high = result
-        are_ends = all(is_numbers(end, (source.n_features,)) for end in (low, high))
-        return are_ends and bool((low <= high).all())
+        if not all(is_numbers(end, (source.n_features,)) for end in (low, high)):
+            return False
+        first = check_rows(source.read(0, 1), 0, self.columns)
+        return bool((low <= first.low).all() and (first.high <= high).all())
 
     def _ranges(
         self, rows: Rows, start: int, along: FloatArray | None

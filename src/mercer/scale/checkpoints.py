@@ -157,6 +157,8 @@ def _files(source: Any) -> list[tuple[str, int, int]]:
 def _write(path: Path, belongs: dict[str, Any], result: tuple[Any, ...]) -> None:
     arrays = {f"part{i}": part for i, part in enumerate(result) if isinstance(part, np.ndarray)}
     values = [None if isinstance(part, np.ndarray) else part for part in result]
+    if path.is_symlink():  # whoever put it there chose what would be overwritten
+        path.unlink()
     write_archive(path, {**belongs, "values": values}, arrays)
 
 
@@ -166,7 +168,7 @@ def _read(path: Path, belongs: dict[str, Any], fits: Fits) -> tuple[Any, ...] | 
         return None
     try:
         with opened(path) as archive:
-            demand(_is_own(path), "another user wrote it", AGAIN)
+            demand(_is_own(path), "it is a link, or another user wrote it", AGAIN)
             allowance = Allowance(Budget.of(None))
             manifest = read_manifest(archive, allowance)
             for name, mine in {**belongs, "seal": "sha256"}.items():
@@ -174,6 +176,8 @@ def _read(path: Path, belongs: dict[str, Any], fits: Fits) -> tuple[Any, ...] | 
             arrays = read_arrays(archive, manifest.get("arrays"), allowance)
             values: Any = manifest.get("values")
             demand(isinstance(values, list), "it lists no values", AGAIN)
+            places = {f"part{i}" for i, value in enumerate(values) if value is None}
+            demand(set(arrays) <= places, "its arrays and values do not match", AGAIN)
             result = tuple(arrays.get(f"part{i}", value) for i, value in enumerate(values))
             _check_fits(fits, result)
             return result
@@ -196,9 +200,9 @@ def _check_fits(fits: Fits, result: tuple[Any, ...]) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """Did this user write the file, or the owner of the folder?"""
-    if os.name != "posix":
-        return True
+    """Did this user write the file, or the owner of the folder? A link is nobody's."""
+    if path.is_symlink() or os.name != "posix":
+        return not path.is_symlink()
     return path.stat().st_uid in (os.geteuid(), path.parent.stat().st_uid)
 
 
