@@ -246,8 +246,12 @@ def many_parts_elsewhere(manifest: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def repeated_lists(manifest: dict[str, Any], arrays: Arrays) -> Any:
-    """Every list in the manifest is very long."""
-    is_list = lambda key, value: isinstance(value, list) and value and key not in ("csr", "range")
+    """Every list of numbers or names in the manifest is very long."""
+
+    def is_list(key: Any, value: Any) -> bool:
+        is_flat = isinstance(value, list) and value and key not in ("csr", "range")
+        return is_flat and not any(isinstance(item, list | dict) for item in value)
+
     return _every(manifest["fitted"], is_list, lambda value: (value * 20_000)[:20_000]) or None
 
 

@@ -48,6 +48,8 @@ class BinList:
 
     @classmethod
     def of(cls, bins: KnownBins) -> BinList:
+        if len(bins.starts) > MOST_GRIDS:
+            raise ValueError(f"a model file holds fewer than {MOST_GRIDS:,} grids; lower rank")
         return cls(bins.keys.view(np.int64), bins.starts)
 
     def rebuilt(self, allowance: Allowance) -> KnownBins:
@@ -101,7 +103,7 @@ def check_bin_list(bins: BinList) -> None:
     is_keys = is_array(keys, 1, "i") and keys.dtype == np.int64
     demand(is_keys and 0 < len(keys) <= MOST_BINS, "the known bins have no hashes")
     _check_starts(bins.starts, keys, "the known bins")
-    demand(len(bins.starts) <= MOST_GRIDS, f"there are more than {MOST_GRIDS:,} grids")
+    demand(len(bins.starts) <= MOST_GRIDS, f"there are {MOST_GRIDS:,} grids or more")
     for start, stop in itertools.pairwise(bins.starts.tolist()):
         again = np.diff(np.sort(keys[start:stop])) == 0
         demand(not again.any(), "a bin is known twice")
