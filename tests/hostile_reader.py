@@ -62,6 +62,11 @@ def model(path: str) -> Any:
     return np.round(answers, 9).tolist()
 
 
+def loaded(path: str) -> str:
+    """Loading alone, whatever the model's rows are like."""
+    return type(load(path, max_memory="50MB")).__name__
+
+
 def image(path: str) -> list[int]:
     from mercer.image import read_image
 
@@ -85,7 +90,7 @@ def command(arguments: list[str]) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-VERBS = {verb.__name__: verb for verb in (rows, model, image, labels, command)}
+VERBS = {verb.__name__: verb for verb in (rows, model, loaded, image, labels, command)}
 
 
 def begin_anew() -> int:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Store", "current", "keeping", "remembered"]
+import numpy as np
+
+__all__ = ["Fits", "Store", "current", "is_numbers", "keeping", "remembered"]
 
 Result = TypeVar("Result")
+Fits: TypeAlias = Callable[[Any], bool]
 
 
 class Store(Protocol):
     """Keeps the results of passes, and the seed of fits that were given none."""
 
     def remembered(
-        self, stage: str, source: Any, inputs: Any, compute: Callable[[], Result]
+        self, stage: str, source: Any, inputs: Any, compute: Callable[[], Result], fits: Fits
     ) -> Result:
         """The result of this pass over this source, computed only if it is not there yet."""
         ...
@@ -44,10 +47,19 @@ def keeping(store: Store | None) -> Iterator[None]:
         _store.reset(token)
 
 
-def remembered(stage: str, source: Any, inputs: Any, compute: Callable[[], Result]) -> Result:
+def remembered(
+    stage: str, source: Any, inputs: Any, compute: Callable[[], Result], fits: Fits
+) -> Result:
     """What `compute` gives, or gave before to a fit with the same data and inputs.
 
-    The result is a tuple of arrays and numbers.
+    The result is a tuple of arrays and numbers. `fits` tells whether what was kept can be one of
+    this pass (its shapes, types and ranges): others may have written to the folder.
     """
     store = _store.get()
-    return compute() if store is None else store.remembered(stage, source, inputs, compute)
+    return compute() if store is None else store.remembered(stage, source, inputs, compute, fits)
+
+
+def is_numbers(value: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> bool:
+    """Is this an array of this shape and type, all finite?"""
+    is_array = isinstance(value, np.ndarray) and value.shape == shape and value.dtype == dtype
+    return is_array and bool(np.isfinite(value).all())

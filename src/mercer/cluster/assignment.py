@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from mercer._checkpoint import is_numbers
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.problem import Problem, check_values
 from mercer.data.rows import Rows, pad, take
 from mercer.data.source import Source
 from mercer.data.summary import Columns, check_rows
-from mercer.data.sweep import TileFunction, add_each, folded, sweep, total
+from mercer.data.sweep import TileFunction, add_each, folded, is_weights, sweep, total
 from mercer.factors.base import Factor
 from mercer.kernels.base import NOTHING, Kernel
 from mercer.partitions.kmeans import (
@@ -215,6 +216,10 @@ class LabelCounts:
 
         return label
 
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        (counts,) = result
+        return is_weights(counts, self.n_clusters, source, along)
+
 
 def refine_centers(
     factor: Factor, problem: Problem, partition: Partition, *, max_iter: int, threads: int
@@ -266,6 +271,12 @@ class NearestSums:
             return sums, counts, float(w @ best)
 
         return add_up
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        sums, counts, best = result
+        shape = self.assignment.A.shape[1], len(self.assignment.factor.mix)
+        is_sound = is_numbers(sums, shape) and isinstance(best, float) and bool(np.isfinite(best))
+        return is_sound and is_weights(counts, shape[0], source, along)
 
 
 def row_products(G: FloatArray, A: FloatArray) -> FloatArray:

@@ -27,7 +27,8 @@ from mercer.cluster.assignment import CountedLabels, first_of, row_products
 from mercer.cluster.stream_means import StreamMeans
 from mercer.data.format import RowFormat
 from mercer.data.rows import Rows, take
-from mercer.data.sweep import TileFunction
+from mercer.data.source import Source
+from mercer.data.sweep import TileFunction, is_weights
 from mercer.factors.neighbors import Groups, NeighborKernel, Ties
 from mercer.partitions.kmeans import nearest_center, scores_of_centers
 from mercer.partitions.warm import label_means
@@ -311,6 +312,11 @@ class NearestCounts:
             return (*found, start, tile) if self.keeps_labels else found
 
         return label
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        counts, inertia = result
+        is_cost = isinstance(inertia, float) and bool(np.isfinite(inertia))
+        return is_cost and is_weights(counts, self.n_clusters, source, along)
 
 
 def labels_of_rows(by: Centers) -> Callable[[Rows], IdArray]:

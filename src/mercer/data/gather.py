@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from mercer._checkpoint import remembered
+from mercer._checkpoint import is_numbers, remembered
 from mercer._engine import current_for
 from mercer._progress import tell
 from mercer._types import FloatArray, IdArray
-from mercer.data.rows import Rows, packed, stack, unpacked
+from mercer.data.inputs import as_source
+from mercer.data.rows import BlockRows, Rows, packed, part, stack, unpacked
 from mercer.data.source import Source, spans
 from mercer.data.sweep import GROUP, TASKS_PER_WORKER
 
@@ -22,7 +25,39 @@ STAGE = "sample"
 
 def gather(source: Source, ids: IdArray) -> Rows:
     """The rows with these ascending numbers; a pass that engines run and checkpoints remember."""
-    return unpacked(remembered(STAGE, source, ids, lambda: packed(_gathered(source, ids))))
+    kept = remembered(
+        STAGE,
+        source,
+        ids,
+        lambda: packed(_gathered(source, ids)),
+        lambda found: _are_rows(found, source, ids),
+    )
+    return unpacked(kept)
+
+
+def _are_rows(kept: tuple[Any, ...], source: Source, ids: IdArray) -> bool:
+    """Are these rows that were kept like those of the source, and is the first of them there?"""
+    rows = unpacked(kept)
+    if len(packed(rows)) != len(kept):
+        return False
+    if len(ids) == 0:
+        return bool(rows.shape[0] == 0)
+    first = taken(source, ids[:1])
+    if not _is_table_like(rows, first, len(ids)):
+        return False
+    pairs = zip(packed(part(rows, 0, 1)), packed(first), strict=True)
+    return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+
+def _is_table_like(rows: Rows, first: Rows, n_rows: int) -> bool:
+    """The kind, columns and type of the first row, and so many rows, all finite."""
+    if isinstance(first, BlockRows) or isinstance(rows, BlockRows):
+        pairs = zip(rows.parts, first.parts, strict=True)
+        return rows.names == first.names and all(_is_table_like(*pair, n_rows) for pair in pairs)
+    if not sp.issparse(first):
+        return is_numbers(rows, (n_rows, first.shape[1]), first.dtype)
+    is_sound = rows.has_canonical_format and is_numbers(rows.data, (rows.nnz,), first.dtype)
+    return is_sound and as_source(rows).n_rows == n_rows  # which looks at the indices, too
 
 
 def _gathered(source: Source, ids: IdArray) -> Rows:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._checkpoint import is_numbers
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray
 from mercer.data.arrays import BlockSource
@@ -87,6 +89,14 @@ class ColumnRanges:
 
     def __call__(self) -> TileFunction[tuple[FloatArray, FloatArray]]:
         return self._ranges
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        low, high = result
+        shape = (1 if along is None else 2, source.n_features)
+        if not all(is_numbers(end, shape) for end in (low, high)):
+            return False
+        first = check_rows(source.read(0, 1), 0, self.columns)
+        return bool((low[0] <= first.low).all() and (first.high <= high[0]).all())
 
     def _ranges(
         self, rows: Rows, start: int, along: FloatArray | None

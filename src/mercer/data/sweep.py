@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain, islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from mercer._checkpoint import remembered
+import numpy as np
+
+from mercer._checkpoint import is_numbers, remembered
 from mercer._engine import Engine, current_for
 from mercer._printable import PrintableErrors
 from mercer._progress import tell
@@ -21,7 +23,7 @@ from mercer._types import FloatArray
 from mercer.data.rows import Rows, part
 from mercer.data.source import TILE, Source, spans
 
-__all__ = ["GROUP", "TileFunction", "add_each", "folded", "sweep", "total"]
+__all__ = ["GROUP", "Pass", "TileFunction", "add_each", "folded", "is_weights", "sweep", "total"]
 
 GROUP = 32 * TILE  # rows whose results are added up first: 262,144
 TASKS_PER_WORKER = 8  # enough to keep all busy to the end ...
@@ -31,6 +33,17 @@ RESULT_BYTES = 2**25  # of one task, where each row has a result
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 TileFunction: TypeAlias = Callable[[Rows, int, FloatArray | None], Result]
+Combined = TypeVar("Combined", covariant=True)
+
+
+class Pass(Protocol[Combined]):
+    """Gives the function of tiles whose results are combined, and knows what a result is like."""
+
+    def __call__(self) -> TileFunction[Combined]: ...
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        """Can this be the combined result over a source? May raise where it cannot."""
+        ...
 
 
 def sweep(
@@ -70,7 +83,7 @@ def sweep(
 
 def total(
     source: Source,
-    make: Callable[[], TileFunction[Result]],
+    make: Pass[Result],
     combine: Callable[[Result, Result], Result],
     *,
     along: FloatArray | None = None,
@@ -85,7 +98,15 @@ def total(
     work = partial(
         _total, source, make, combine, along, block_rows=block_rows, threads=threads, stage=stage
     )
-    return remembered(stage, source, (make, along), work)
+    fits = partial(make.fits, source=source, along=along)
+    return remembered(stage, source, (make, along), work, fits)
+
+
+def is_weights(value: Any, n_clusters: int, source: Source, along: FloatArray | None) -> bool:
+    """Are these the weights of clusters that share all rows of a source?"""
+    every = float(source.n_rows) if along is None else float(along.sum())
+    is_shared = is_numbers(value, (n_clusters,)) and bool((value >= 0).all())
+    return is_shared and bool(np.isclose(value.sum(), every, rtol=1e-6, atol=0.0))
 
 
 def folded(results: Iterable[Value], combine: Callable[[Value, Value], Value]) -> Value:

@@ -112,4 +112,5 @@ def pivot_factor(
     from mercer.data.rows import take
 
     rows = cast(take(sample.rows, pivots), np.float64)
+    mix = np.ascontiguousarray(mix)  # as a model file keeps it: products have the same bits
     return PivotFactor(kernel, sample.format, rows, sample.ids[pivots], mix, **values)

@@ -152,7 +152,7 @@ class KnownBins:
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64], starts: IdArray) -> KnownBins:
-        sizes = [_n_slots(int(n)) for n in np.diff(starts)]
+        sizes = [n_slots(int(n)) for n in np.diff(starts)]
         slot_starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         slots = np.full(slot_starts[-1], -1, np.int32)
         for g in range(len(sizes)):
@@ -355,7 +355,7 @@ def _number_bins(
     return KnownBins.of(np.concatenate(keys), starts), TrainingBins(ids, n_alone)
 
 
-def _n_slots(n_bins: int) -> int:
+def n_slots(n_bins: int) -> int:
     """A power of two, at least twice as many."""
     return 1 << max(2 * n_bins - 1, 1).bit_length()
 

@@ -176,7 +176,8 @@ def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> 
     bases = [
         np.linalg.qr(rng.standard_normal((d, min(d, n - start))))[0].T for start in range(0, n, d)
     ]
-    return np.sqrt(rng.chisquare(d, n))[:, None] * np.concatenate(bases)
+    axes = np.ascontiguousarray(np.concatenate(bases))
+    return np.sqrt(rng.chisquare(d, n))[:, None] * axes
 
 
 def _kernel_error(factor: FourierFactor, sample: Sample) -> float:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from mercer._checkpoint import is_numbers
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.data.distinct import row_hashes
@@ -73,6 +74,14 @@ class WorstRows:
             return _worst(self.n, (residual, ids, row_hashes(raw).view(np.int64)), None)
 
         return find
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        residuals, ids, hashes = result
+        shape = (min(len(ids), self.n, source.n_rows),)
+        are_ids = is_numbers(ids, shape, np.intp) and is_numbers(hashes, shape, np.int64)
+        is_inside = are_ids and len(np.unique(ids)) == len(ids) > 0
+        is_inside = is_inside and bool(ids.min() >= 0 and ids.max() < source.n_rows)
+        return is_inside and is_numbers(residuals, shape) and bool((residuals >= 0).all())
 
 
 def _worst(n: int, a: Worst, b: Worst | None) -> Worst:

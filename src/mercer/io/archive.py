@@ -25,10 +25,11 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from mercer._memory import Budget, human_bytes
+from mercer._memory import human_bytes
 from mercer._paths import demand_path
 from mercer._printable import printable
 from mercer.exceptions import BudgetError, ModelFileError
+from mercer.io.allowance import MOST_OBJECTS, Allowance
 from mercer.io.atomic import replacing
 from mercer.io.damage import ADVICE, damaged, demand, reason
 from mercer.io.npy import read_header
@@ -38,6 +39,7 @@ __all__ = ["opened", "read_arrays", "read_manifest", "write_archive"]
 
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 16 * 10**6  # at most
+DIRECTORY_BYTES = 4 * 10**6  # of the zip, at most: what names the members
 MOST_SIDES = 4  # of an array
 HEADER_BYTES = 4096  # of an npy member, at most
 FOREIGN = "pass a file that Mercer saved"
@@ -108,21 +110,24 @@ def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
         demand(Path(path).is_file(), "it is not a file", FOREIGN)
         with open(path, "rb") as file:
             _check_beginning(file.read(4))
-            with zipfile.ZipFile(file) as archive:
+            guarded: Any = _Guarded(file)
+            with zipfile.ZipFile(guarded) as archive:
+                guarded.most = MANIFEST_BYTES
                 yield archive
     except ModelFileError as error:
         words = f"{path} is not a model that can be loaded: {error}"
         raise ModelFileError(printable(words)) from error
-    except BudgetError:  # an honest file, too large
-        raise
+    except BudgetError as error:  # an honest file, too large
+        raise BudgetError(printable(f"{path}: {error}")) from error
     except ZIP_TROUBLE as error:
         words = f"{path} is damaged or cut short ({reason(error)}); {ADVICE}"
         raise ModelFileError(printable(words)) from error
 
 
-def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
+def read_manifest(archive: zipfile.ZipFile, allowance: Allowance) -> dict[str, Json]:
     """The manifest, which must be there, small, and a JSON object."""
     names = archive.namelist()
+    demand(len(names) <= MOST_OBJECTS, f"it has {len(names):,} members, which no model file has")
     demand(MANIFEST in names, f"it is a zip without {MANIFEST}", FOREIGN)
     demand(len(names) == len(set(names)), "it has two members of one name")
     offsets, end = [info.header_offset for info in archive.infolist()], _file_bytes(archive)
@@ -134,7 +139,9 @@ def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
         f"its manifest has {human_bytes(info.file_size)}, at most {human_bytes(MANIFEST_BYTES)} "
         "are read",
     )
+    allowance.borrow(2 * info.file_size)
     text = archive.read(info)
+    allowance.hold(_parsed_bytes(text))
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -145,17 +152,20 @@ def read_manifest(archive: zipfile.ZipFile) -> dict[str, Json]:
     return tree
 
 
-def read_arrays(archive: zipfile.ZipFile, tree: Json, budget: Budget) -> Arrays:
+def read_arrays(archive: zipfile.ZipFile, tree: Json, allowance: Allowance) -> Arrays:
     """The arrays that the manifest declares, each with the bytes it had when it was saved."""
     demand(isinstance(tree, dict), "its manifest declares no arrays")
     entries = {name: ArrayEntry.of(name, entry) for name, entry in tree.items()}
-    _check_members(archive, entries, budget)
-    return {name: _read_member(archive, name, entry) for name, entry in entries.items()}
+    _check_members(archive, entries)
+    sizes = [entry.n_bytes for entry in entries.values()]
+    allowance.hold(sum(sizes))
+    allowance.borrow(max(sizes, default=0) // 4)  # masks, while numbers are checked
+    return {name: _read_member(archive, name, entry, allowance) for name, entry in entries.items()}
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> Json:
     """One npy member, hashed on its way; returns its entry for the manifest."""
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     with archive.open(
         zipfile.ZipInfo(_member(name)), "w", force_zip64=array.nbytes > ZIP64_BYTES
     ) as file:
@@ -168,8 +178,13 @@ def _write_member(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> J
     }
 
 
-def _read_member(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> NDArray[Any]:
-    """One array; nothing in the member is interpreted before its SHA-256 is right."""
+def _read_member(
+    archive: zipfile.ZipFile, name: str, entry: ArrayEntry, allowance: Allowance
+) -> NDArray[Any]:
+    """One array in C order, which loops are compiled for.
+
+    Nothing in the member is interpreted before its SHA-256 is right.
+    """
     info = archive.getinfo(_member(name))
     data = np.empty(entry.n_bytes, np.uint8)
     with archive.open(info) as file:
@@ -187,9 +202,21 @@ def _read_member(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> NDAr
         f"the array {name} is {dtype} of shape {header.shape}, but the manifest says "
         f"{entry.dtype} of shape {entry.shape}",
     )
-    order = "F" if header.is_fortran else "C"
-    array = data.view(header.dtype).reshape(entry.shape, order=order)  # type: ignore[call-overload]
-    return array.astype(dtype, copy=False)
+    array = data.view(header.dtype)
+    if not header.dtype.isnative:
+        array = array.byteswap(inplace=True).view(dtype)
+    if not header.is_fortran:
+        return array.reshape(entry.shape)
+    allowance.borrow(entry.n_bytes)
+    return np.ascontiguousarray(array.reshape(entry.shape, order="F"))
+
+
+def _parsed_bytes(text: bytes) -> int:
+    """What JSON takes in memory at most: `[],` has three bytes there and sixty here."""
+    values, tables, lists = (
+        sum(map(text.count, marks)) for marks in ((b",", b":"), (b"{",), (b"[",))
+    )
+    return 4 * len(text) + 100 * (values + lists) + 260 * tables
 
 
 def _check_beginning(magic: bytes) -> None:
@@ -201,10 +228,8 @@ def _check_beginning(magic: bytes) -> None:
     )
 
 
-def _check_members(
-    archive: zipfile.ZipFile, entries: dict[str, ArrayEntry], budget: Budget
-) -> None:
-    """The declared arrays are the members, have their sizes, and fit into the file and memory."""
+def _check_members(archive: zipfile.ZipFile, entries: dict[str, ArrayEntry]) -> None:
+    """The declared arrays are the members, have their sizes, and fit into the file."""
     wanted, found = {MANIFEST, *map(_member, entries)}, set(archive.namelist())
     for odd, what in ((wanted - found, "lacks"), (found - wanted, "has the unknown")):
         demand(not odd, f"it {what} member {reprlib.repr(min(odd, default=''))}")
@@ -219,7 +244,6 @@ def _check_members(
         )
     total = sum(info.file_size for info in archive.infolist())
     demand(total <= _file_bytes(archive), "its members share bytes, which no model file does")
-    budget.demand(total, what="loading this model", advice="raise max_memory")
 
 
 def _check_seal(seal: Json, comment: bytes, text: bytes) -> None:
@@ -253,6 +277,22 @@ def _file_bytes(archive: zipfile.ZipFile) -> int:
 
 def _member(name: str) -> str:
     return f"{name}.npy"
+
+
+class _Guarded:
+    """A file that does not read much at once: zip believes the size of its directory."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.n_bytes = file, os.fstat(file.fileno()).st_size
+        self.most = DIRECTORY_BYTES
+        self.seek, self.tell, self.fileno = file.seek, file.tell, file.fileno
+        self.seekable, self.close = file.seekable, file.close
+
+    def read(self, n_bytes: int = -1) -> bytes:
+        there = max(self.n_bytes - self.tell(), 0)
+        wanted = there if n_bytes < 0 else min(n_bytes, there)
+        demand(wanted <= self.most, f"its directory takes {human_bytes(wanted)}, too much")
+        return self.file.read(wanted)
 
 
 class _Hashed:

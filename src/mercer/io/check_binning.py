@@ -6,16 +6,19 @@ holds the bins' hashes, and the slots are made anew. What is found is the same.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._types import IdArray
 from mercer.data.format import RowFormat
 from mercer.data.rows import BlockRows
 from mercer.embeddings.binned import BinComponents
-from mercer.factors.binning import MOST_BINS, REFERENCES, BinningFactor, Grids, KnownBins
+from mercer.factors.binning import MOST_BINS, REFERENCES, BinningFactor, Grids, KnownBins, n_slots
+from mercer.io.allowance import Allowance
 from mercer.io.check_rows import check_format_fits, check_kernel, is_array, is_double, is_table
 from mercer.io.damage import demand
 from mercer.kernels.exponential import Laplacian
@@ -31,6 +34,11 @@ __all__ = [
 ]
 
 
+MOST_GRIDS = 2**16
+MOST_RUN = 512  # slots: half of them are free, so honest hashes make runs of a hundred at most
+KEY_BYTES = 56  # for each key of a grid, while its hashes are checked
+
+
 @dataclass(frozen=True, slots=True)
 class BinList:
     """The known bins as a file holds them."""
@@ -40,11 +48,32 @@ class BinList:
 
     @classmethod
     def of(cls, bins: KnownBins) -> BinList:
+        if len(bins.starts) > MOST_GRIDS:
+            raise ValueError(f"a model file holds fewer than {MOST_GRIDS:,} grids; lower rank")
         return cls(bins.keys.view(np.int64), bins.starts)
 
-    def rebuilt(self) -> KnownBins:
+    def rebuilt(self, allowance: Allowance) -> KnownBins:
         """The bins, with slots that were made here."""
-        return KnownBins.of(self.keys.view(np.uint64), self.starts)
+        n_bins = np.diff(self.starts)
+        allowance.hold(16 * len(self.keys))  # slots
+        allowance.borrow(KEY_BYTES * max(int(n_bins.max()), 1))
+        keys = self.keys.view(np.uint64)
+        for g in np.flatnonzero(n_bins > MOST_RUN):
+            run = _longest_run(keys[self.starts[g] : self.starts[g + 1]])
+            demand(run <= MOST_RUN, f"the hashes of {run:,} known bins fall into one place")
+        return KnownBins.of(keys, self.starts)
+
+
+def _longest_run(keys: NDArray[np.uint64]) -> int:
+    """The longest run of slots without a free one, in a circle, if these keys are filled in."""
+    size = n_slots(len(keys))
+    places = np.sort((keys & np.uint64(size - 1)).astype(np.int64))
+    numbers = np.arange(len(keys))
+    first = int(np.argmax(places - numbers))  # no run leads from before into this one's slot
+    places = np.concatenate([places[first:], places[:first] + size])
+    taken = np.maximum.accumulate(places - numbers) + numbers
+    ends = np.flatnonzero(np.diff(taken, append=taken[-1] + 2) > 1)
+    return int(np.diff(ends, prepend=-1).max())
 
 
 def check_grids(grids: Grids) -> None:
@@ -74,10 +103,10 @@ def check_bin_list(bins: BinList) -> None:
     is_keys = is_array(keys, 1, "i") and keys.dtype == np.int64
     demand(is_keys and 0 < len(keys) <= MOST_BINS, "the known bins have no hashes")
     _check_starts(bins.starts, keys, "the known bins")
-    grid = np.repeat(np.arange(len(bins.starts) - 1), np.diff(bins.starts))
-    order = np.lexsort((keys, grid))
-    again = (np.diff(keys[order]) == 0) & (np.diff(grid[order]) == 0)
-    demand(not again.any(), "a bin is known twice")
+    demand(len(bins.starts) <= MOST_GRIDS, f"there are {MOST_GRIDS:,} grids or more")
+    for start, stop in itertools.pairwise(bins.starts.tolist()):
+        again = np.diff(np.sort(keys[start:stop])) == 0
+        demand(not again.any(), "a bin is known twice")
 
 
 def check_binning_factor(factor: BinningFactor) -> None:

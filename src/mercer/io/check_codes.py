@@ -90,5 +90,3 @@ def check_kernel_spectral(model: Any) -> None:
         is_array(weights, 1) and len(weights) == k,
         "the weights of the clusters do not match the code book",
     )
-    pivots = getattr(model, "pivots_", None)
-    demand(pivots is None or is_array(pivots, 1, "i"), "the numbers of the pivots are no numbers")

@@ -91,9 +91,11 @@ def check_features(model: Any) -> None:
     demand(0 < n_features < 2**62, "n_features_in_ is no number of features")
     names = getattr(model, "feature_names_in_", None)
     demand(
-        names is None or len(names) == n_features,
-        "there are more or fewer feature names than features",
+        names is None or (names.dtype == object and names.shape == (n_features,)),
+        "feature_names_in_ does not name each feature once",
     )
+    pivots = getattr(model, "pivots_", None)
+    demand(pivots is None or is_array(pivots, 1, "i"), "the numbers of the pivots are no numbers")
 
 
 def check_kernel_kmeans(model: Any) -> None:

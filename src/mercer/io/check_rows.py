@@ -26,6 +26,7 @@ __all__ = [
     "is_table",
 ]
 
+LISTED = 10**5  # columns of a range that is not a slice: they are listed one by one
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 MOST_EXPONENT = 500  # of the unit of rows: squares of larger values leave float64
 
@@ -146,7 +147,10 @@ def check_columns(kernel: Kernel, n_columns: int) -> None:
             continue
         chosen = columns.tolist() if isinstance(columns, np.ndarray) else columns
         if isinstance(chosen, range):
-            chosen = [*chosen[:1], *chosen[-1:]]
+            ends = [*chosen[:1], *chosen[-1:]]
+            is_short = len(chosen) <= LISTED or min(ends) >= 0
+            demand(is_short, "its kernel looks at a long range of columns, counted from the end")
+            chosen = ends
         demand(isinstance(chosen, list | tuple), "its kernel looks at columns that are no numbers")
         is_ids = all(type(c) is int and -n_columns <= c < n_columns for c in chosen)
         is_mask = all(type(c) is bool for c in chosen) and len(chosen) == n_columns

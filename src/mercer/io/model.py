@@ -32,6 +32,7 @@ from mercer._memory import Budget, free_memory
 from mercer.cluster.stream import Stream
 from mercer.data.queue import Queue
 from mercer.decomposition.preimage import PreImage
+from mercer.io.allowance import Allowance
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import check_writable
 from mercer.io.check_codes import check_kernel_spectral
@@ -192,7 +193,7 @@ def load(path: str | os.PathLike[str], *, max_memory: int | float | str | None =
     Parameters
     ----------
     path : path of the file.
-    max_memory : bytes or words like "500MB" that the arrays may take (else `BudgetError`); None is
+    max_memory : bytes or words like "500MB" that loading may take (else `BudgetError`); None is
         what is free.
 
     Examples
@@ -214,10 +215,12 @@ def read_model(
 ) -> tuple[Any, dict[str, Json]]:
     """`load`, and the notes that `write_model` was given."""
     budget = Budget(free_memory()) if max_memory is None else Budget.of(max_memory)
+    allowance = Allowance(budget)
     with opened(path) as archive:
-        manifest = read_manifest(archive)
+        manifest = read_manifest(archive, allowance)
         _check_format(manifest)
-        unpacker = Unpacker(read_arrays(archive, manifest.get("arrays"), budget))
+        arrays = read_arrays(archive, manifest.get("arrays"), allowance)
+        unpacker = Unpacker(arrays, allowance)
         try:
             estimator = _estimator(manifest, unpacker)
         except RecursionError as error:

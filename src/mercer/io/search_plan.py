@@ -14,6 +14,7 @@ import numpy as np
 from mercer._lazy import LazyModule
 from mercer._types import FloatArray, IdArray
 from mercer.factors.landmarks import GRID_ITEMS, GRID_RATIOS, Search
+from mercer.io.allowance import Allowance
 from mercer.io.check_rows import is_array
 from mercer.io.damage import demand
 
@@ -23,6 +24,8 @@ _jit = LazyModule("mercer.factors._landmark_jit")
 
 
 MOST_CELLS = 200_000
+MOST_STEPS = 2**30  # of sorting the nearest landmarks of a cell, one by one: about a second
+ITEM_BYTES = 16  # for each item of a list, while lists grow
 FARTHEST = 1e150  # coordinates beyond this have no finite square
 
 
@@ -42,8 +45,8 @@ class SearchPlan:
             return cls(search.landmarks)
         return cls(search.landmarks, *search.grid[:3], search.grid_neighbors)
 
-    def search(self) -> Search:
-        """The search, with lists that were made here."""
+    def rebuilt(self, allowance: Allowance) -> Search:
+        """The search, with lists that were made here, if that is worth the work and the memory."""
         if self.low is None or self.step is None or self.shape is None:
             return Search(self.landmarks)
         L, many = self.landmarks, self.shape.astype(np.int64)
@@ -53,10 +56,11 @@ class SearchPlan:
         few[:d] //= ratio
         none = np.zeros(1, np.int64), np.zeros(1, np.int32)
         m = self.grid_neighbors
-        if p * int(few.prod()) > GRID_ITEMS:
+        most = min(GRID_ITEMS, MOST_STEPS // m, allowance.left // ITEM_BYTES)
+        if max(p * int(few.prod()), int(many.prod())) > most:
             return Search(L)
         coarse = _jit.cell_candidates(self.low, self.step * ratio, few, L, m, *none, 0, few)
-        if len(coarse[1]) * ratio**d > GRID_ITEMS:
+        if len(coarse[1]) * ratio**d > most:
             return Search(L)
         fine = _jit.cell_candidates(self.low, self.step, many, L, m, *coarse, ratio, few)
         return Search(L, (self.low, self.step, many, *fine), m)
@@ -67,7 +71,8 @@ def check_search_plan(plan: SearchPlan) -> None:
     L, step = plan.landmarks, plan.step
     is_points = is_array(L, 2) and L.dtype == np.float64 and min(L.shape) > 0
     demand(
-        is_points and bool((np.abs(L) < FARTHEST).all()), "the landmarks are no table of numbers"
+        is_points and bool(L.min() > -FARTHEST and L.max() < FARTHEST),
+        "the landmarks are no table of numbers",
     )
     if plan.low is None and step is None and plan.shape is None:
         return

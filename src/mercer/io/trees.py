@@ -19,7 +19,7 @@ from mercer.cluster.stream_means import StreamMeans
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
 from mercer.data.queue import Queue
-from mercer.data.rows import BlockRows
+from mercer.data.rows import BlockRows, n_bytes
 from mercer.decomposition.preimage import PreImage
 from mercer.embeddings.binned import BinComponents
 from mercer.factors.base import PivotFactor
@@ -32,6 +32,7 @@ from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
 from mercer.factors.neighbors import NeighborKernel
 from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized, QuantizedFactor
+from mercer.io.allowance import MOST_DEPTH, MOST_OBJECTS, Allowance
 from mercer.io.check_binning import (
     BinList,
     check_bin_components,
@@ -123,6 +124,9 @@ RECORDS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "Queue": (Queue, check_queue),
 }
 
+SPARSE_COPIES = 6  # of a sparse table, at most, while it is put in order or compared
+SMALL_BYTES = 2**20  # of arrays, which may be named again without harm
+
 FORGOTTEN = {
     "training_rows",
     "training_edges",
@@ -131,21 +135,39 @@ FORGOTTEN = {
 }  # fields of records that serve the fit only
 
 
+PLAIN = (type(None), bool, int, float, str, list, np.generic)  # what JSON has a form for
+REBUILT = (BinList, SearchPlan)  # records that stand for what is made anew from them
+
+
 @dataclass(slots=True)
 class Packer:
     """Writes values as JSON, and puts arrays aside under names."""
 
     arrays: Arrays = field(default_factory=dict)
     kernel: Kernel | None = None  # one that was packed before, and is met again in a factor
+    n_objects: int = 0
+    depth: int = 0
 
     def pack(self, value: Any, name: str) -> Json:
         """The value as JSON; `name` says where it stands, in errors and in names of arrays."""
+        self.depth += 1
+        self.n_objects += not isinstance(value, PLAIN)
+        if self.depth > MOST_DEPTH or self.n_objects > MOST_OBJECTS:
+            raise ValueError(
+                f"{name[:200]} is one of more than {MOST_OBJECTS:,} parts, or nested more than "
+                f"{MOST_DEPTH} times, which a model file does not hold; use a simpler kernel"
+            )
+        tree = self._packed(value, name)
+        self.depth -= 1
+        return tree
+
+    def _packed(self, value: Any, name: str) -> Json:
         if isinstance(value, np.generic):
             value = value.item()
-        if value is None or isinstance(value, bool | int | float | str):
-            return value
         if isinstance(value, list):
             return [self.pack(item, f"{name}.{i}") for i, item in enumerate(value)]
+        if isinstance(value, PLAIN):
+            return value
         if value is self.kernel:
             return {"same": "kernel_"}
         for kind, verb in self._verbs().items():
@@ -208,14 +230,27 @@ class Unpacker:
     """Makes the values again; whatever is amiss raises ModelFileError."""
 
     arrays: Arrays
+    allowance: Allowance
     kernel: Kernel | None = None
+    may_be_named: int = 0  # bytes of arrays, counted as often as they are named
+    depth: int = 0
+
+    def __post_init__(self) -> None:
+        there = sum(array.nbytes for array in self.arrays.values())
+        self.may_be_named = 2 * there + SMALL_BYTES
 
     def unpack(self, tree: Json) -> Any:
         """The value that a tree describes."""
-        if isinstance(tree, list):
-            return [self.unpack(item) for item in tree]
-        if not isinstance(tree, dict):
+        if not isinstance(tree, list | dict):
             return tree
+        self.depth += 1
+        demand(self.depth <= MOST_DEPTH, "its manifest is nested too deeply")
+        value = [self.unpack(item) for item in tree] if isinstance(tree, list) else self._made(tree)
+        self.depth -= 1
+        return value
+
+    def _made(self, tree: dict[str, Json]) -> Any:
+        self.allowance.count()
         for tag, verb in self._verbs().items():
             if tag in tree:
                 return verb(tree)
@@ -260,6 +295,8 @@ class Unpacker:
         name = tree["array"]
         known = isinstance(name, str) and name in self.arrays
         demand(known, f"the manifest speaks of the array {reprlib.repr(name)}, which is not there")
+        self.may_be_named -= self.arrays[name].nbytes
+        demand(self.may_be_named >= 0, f"the manifest names the array {name} again and again")
         return self.arrays[name]
 
     def _csr(self, tree: dict[str, Json]) -> sp.csr_array:
@@ -269,8 +306,12 @@ class Unpacker:
         data, indices, indptr = (
             self.unpack(tree.get(part)) for part in ("data", "indices", "indptr")
         )
+        parts = (data, indices, indptr)
+        is_parts = all(isinstance(part, np.ndarray) for part in parts)
+        demand(is_parts, "a sparse table has no arrays")
+        self.allowance.borrow(SPARSE_COPIES * sum(part.nbytes for part in parts))
         try:
-            csr: sp.csr_array = as_source(sp.csr_array((data, indices, indptr), shape=shape)).X  # type: ignore[attr-defined]
+            csr: sp.csr_array = as_source(sp.csr_array(parts, shape=shape)).X  # type: ignore[attr-defined]
         except Exception as error:
             raise damaged(f"a sparse table cannot be put together ({reason(error)})") from error
         return csr
@@ -303,10 +344,10 @@ class Unpacker:
             record = cls(**{key: self.unpack(value) for key, value in values.items()})
         except TypeError as error:
             raise damaged(f"{cls.__name__} cannot be made ({reason(error)})") from error
+        if isinstance(record, NeighborKernel) and sp.issparse(record.matrix):
+            self.allowance.borrow(SPARSE_COPIES * n_bytes(record.matrix))  # is it symmetric?
         check(record)
-        if isinstance(record, BinList):
-            return record.rebuilt()
-        return record.search() if isinstance(record, SearchPlan) else record
+        return record.rebuilt(self.allowance) if isinstance(record, REBUILT) else record
 
 
 def _list(tree: Json) -> list[Any]:

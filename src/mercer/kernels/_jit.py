@@ -207,11 +207,26 @@ def squared_from_products(X, y_norms, out):  # out: INOUT (n, r), x·y in, ‖x 
 
 
 @jit
-def sparse_sums(data, indices, indptr, column_of, YT, base, code, out):  # out: OUT (n, r)
+def place_of(column, columns):
+    """Where a number stands among ascending ones, or -1."""
+    low, high = 0, columns.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if columns[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    if low < columns.shape[0] and columns[low] == column:
+        return low
+    return -1
+
+
+@jit
+def sparse_sums(data, indices, indptr, columns, YT, base, code, out):  # out: OUT (n, r)
     """Σ_j g(x_j, y_j) for CSR rows, in float64.
 
     base[q] = Σ_j g(0, Y[q, j]); only the coordinates that x has change it. YT holds the columns
-    that some pivot has; column_of[j] is their place in it, or -1.
+    that some pivot has; `columns` are their ascending numbers.
     """
     for i in range(out.shape[0]):
         o = out[i]
@@ -219,7 +234,7 @@ def sparse_sums(data, indices, indptr, column_of, YT, base, code, out):  # out: 
         alone = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             x = np.float64(data[p])
-            column = column_of[indices[p]]
+            column = place_of(indices[p], columns)
             if column < 0:
                 alone += term_at_zero(x, code)
             else:

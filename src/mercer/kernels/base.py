@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
@@ -120,8 +121,8 @@ class Kernel(BaseEstimator):
                 f"{type(self).__name__}(columns={self.columns!r}) names a column block, but X is "
                 "one table; pass X as a dict or tuple of blocks, or columns as a slice or list"
             )
-        selected = X[:, column_index(self.columns, X.shape[1])]
-        return np.ascontiguousarray(selected) if isinstance(selected, np.ndarray) else selected
+        index = column_index(self.columns, X.shape[1])
+        return sparse_columns(X, index) if sp.issparse(X) else np.ascontiguousarray(X[:, index])
 
     def movable(self, X: Rows) -> Any:
         """Which columns may be centred without changing the kernel (one mask per block)."""
@@ -181,6 +182,10 @@ def column_index(columns: Columns, n_features: int) -> Any:
     """A slice or column numbers that are there."""
     if columns is None or isinstance(columns, slice):
         return slice(None) if columns is None else columns
+    if isinstance(columns, range) and columns and min(columns[0], columns[-1]) >= 0:
+        stop = columns.stop if columns.stop >= 0 else None
+        if max(columns[0], columns[-1]) < n_features:  # a range may be as long as a row is wide
+            return slice(columns.start, stop, columns.step)
     numbers = np.asarray(columns)
     if numbers.dtype == bool and numbers.shape == (n_features,):
         numbers = np.flatnonzero(numbers)
@@ -192,6 +197,30 @@ def column_index(columns: Columns, n_features: int) -> Any:
     if numbers.min() < -n_features or numbers.max() >= n_features:
         raise ValueError(f"columns={columns!r} asks for columns that X, with {n_features}, has not")
     return numbers.astype(np.intp)
+
+
+def sparse_columns(X: Any, index: Any) -> sp.csr_array:
+    """X[:, index] by the numbers stored: scipy's own takes memory for every column declared."""
+    csr = sp.csr_array(X)
+    n_columns, columns = csr.shape[1], csr.indices.astype(np.int64)
+    if isinstance(index, slice):
+        chosen: Any = range(n_columns)[index]
+        places, rest = np.divmod(columns - chosen.start, chosen.step)
+        is_chosen = (rest == 0) & (places >= 0) & (places < len(chosen))
+        selected = _entries(csr, places, is_chosen, len(chosen))
+        selected.sort_indices()  # a step may lead backwards
+        return selected
+    chosen = np.unique(index % n_columns)
+    places = np.minimum(np.searchsorted(chosen, columns), len(chosen) - 1)
+    distinct = _entries(csr, places, chosen[places] == columns, len(chosen))
+    return sp.csr_array(distinct[:, np.searchsorted(chosen, index % n_columns)])
+
+
+def _entries(csr: sp.csr_array, places: Any, is_kept: Any, n_columns: int) -> sp.csr_array:
+    """The entries that are kept, in other columns."""
+    indptr = np.concatenate([[0], np.cumsum(is_kept)])[csr.indptr]
+    shape = (csr.shape[0], n_columns)
+    return sp.csr_array((csr.data[is_kept], places[is_kept], indptr), shape=shape)
 
 
 def _terms(kernel: Kernel, kind: Any) -> list[Kernel]:

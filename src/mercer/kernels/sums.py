@@ -79,12 +79,15 @@ class CoordinateSums:
                 out[start:] = (pad(rows, PRODUCT_ROWS) @ self.YT)[: len(rows)]
 
     def _bind_sparse(self, Y: Any) -> None:
-        """Keep the columns that some row of Y has, densely; most columns have none."""
-        csc = sp.csc_array(Y)
-        present = np.flatnonzero(np.diff(csc.indptr))
-        self.column_of = np.full(Y.shape[1], -1, np.intp)
-        self.column_of[present] = np.arange(len(present))
-        self.YT = np.ascontiguousarray(csc[:, present].toarray().T, dtype=np.float64)
+        """Keep the columns that some row of Y has, densely; most columns have none.
+
+        Nothing here has the length of a row: text may be hashed to 2³¹ columns.
+        """
+        csr = sp.csr_array(Y)
+        present, places = np.unique(csr.indices, return_inverse=True)
+        self.columns = present.astype(np.intp)
+        found = sp.csr_array((csr.data, places, csr.indptr), shape=(Y.shape[0], len(present)))
+        self.YT = np.ascontiguousarray(found.toarray().T, dtype=np.float64)
         at_zero: Any = {
             "squared": np.square,
             "absolute": np.abs,
@@ -101,7 +104,7 @@ class CoordinateSums:
             return self.for_sparse._sparse(X)
         csr = sp.csr_array(X)
         out = np.empty((X.shape[0], self.YT.shape[1]))
-        arrays = (csr.data, csr.indices, csr.indptr, self.column_of, self.YT, self.base)
+        arrays = (csr.data, csr.indices, csr.indptr, self.columns, self.YT, self.base)
         _jit.sparse_sums(*arrays, self.code, out)
         if self.term in ("squared", "absolute", "chi2"):
             np.maximum(out, 0.0, out=out)

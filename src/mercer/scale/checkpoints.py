@@ -2,11 +2,14 @@
 
 A pass is known by its data, its function with all parameters in it, and its stage: so a fit that
 was cut short finds the passes it had completed, and any other fit finds none of them. Each result
-is one file, in the form of model files: arrays and JSON, with checksums and no pickle.
+is one file, in the form of model files: arrays and JSON, with checksums and no pickle. It names the
+pass it belongs to, and is used only if it is whole, belongs there and looks like a result of that
+pass. No checksum tells who wrote it: see SECURITY.md.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -20,21 +23,23 @@ import joblib
 import numpy as np
 
 from mercer import __version__
-from mercer._checkpoint import keeping
+from mercer._checkpoint import Fits, keeping
 from mercer._memory import Budget
 from mercer._paths import check_links
 from mercer._printable import PrintableErrors
 from mercer._warn import warn
-from mercer.exceptions import ModelFileError
+from mercer.exceptions import BudgetError, ModelFileError
+from mercer.io.allowance import Allowance
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.atomic import replacing
-from mercer.io.damage import demand
+from mercer.io.damage import demand, reason
 from mercer.scale.parcels import pack
 
 __all__ = ["Folder", "checkpoint"]
 
-FORMAT = "mercer-pass"
-SEED_FILE = "seed.json"
+FORMAT, VERSION = "mercer-pass", 1
+SEED_FILE, SEED_WORDS = "seed.json", 4
+AGAIN = "the checkpoint will be computed again"
 
 
 @contextmanager
@@ -48,7 +53,9 @@ def checkpoint(folder: str | os.PathLike[str]) -> Iterator[Folder]:
 
     Parameters
     ----------
-    folder : path of the folder; it is made where there is none
+    folder : path of the folder; where there is none it is made, for its owner alone. Whoever can
+        write there can change results: a folder of another user's that anyone may write to is
+        refused, and files that others wrote into it are ignored with a warning.
 
     Examples
     --------
@@ -76,18 +83,22 @@ class Folder:
         self.n_computed = 0
         self._known: tuple[Any, str] = (None, "")  # the last source in memory and its fingerprint
 
-    def remembered(self, stage: str, source: Any, inputs: Any, compute: Callable[[], Any]) -> Any:
+    def remembered(
+        self, stage: str, source: Any, inputs: Any, compute: Callable[[], Any], fits: Fits
+    ) -> Any:
         """The result of a pass: a tuple of arrays, numbers and words."""
         key = _hash((__version__, stage, self._fingerprint(source), inputs))
         path = self.path / f"{stage.replace(' ', '-')}-{key}.pass"
-        found = _read(path)
+        belongs = {"format": FORMAT, "version": VERSION, "mercer": __version__}
+        belongs |= {"stage": stage, "pass": key}
+        found = _read(path, belongs, fits)
         if found is not None:
             self.n_reused += 1
             return found
         result = compute()
         self.n_computed += 1
         try:
-            _write(path, result)
+            _write(path, belongs, result)
         except OSError as error:  # the fit itself can go on
             warn(
                 f"the checkpoint {path} could not be written ({error}); make room, or this pass "
@@ -99,15 +110,21 @@ class Folder:
         """Entropy for fits without a random_state; drawn once for the folder."""
         path = self.path / SEED_FILE
         if not path.exists():
+            words = [secrets.randbits(32) for _ in range(SEED_WORDS)]
             with replacing(path) as temporary:
-                temporary.write_text(json.dumps([secrets.randbits(32) for _ in range(4)]))
+                temporary.write_text(json.dumps({"seed": words, "sha256": _seal(words)}))
         try:
-            words = [int(word) for word in json.loads(path.read_text())]
-        except (ValueError, TypeError) as error:
+            document = json.loads(path.read_bytes())
+            words = document["seed"]
+            is_seed = len(words) == SEED_WORDS and document["sha256"] == _seal(words)
+            if not (is_seed and _is_own(path)):
+                raise ValueError("another user wrote it, or its SHA-256 differs")
+            return [int(word) for word in words]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ValueError(
-                f"{path} does not hold a seed any more ({error}); delete the folder"
+                f"{path} does not hold the seed of this checkpoint any more ({reason(error)}); "
+                "delete the folder, and the fit begins anew"
             ) from error
-        return words
 
     def _fingerprint(self, source: Any) -> str:
         """What tells these data from others: values in memory, or files with sizes and times."""
@@ -137,27 +154,56 @@ def _files(source: Any) -> list[tuple[str, int, int]]:
     return [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in paths]
 
 
-def _write(path: Path, result: tuple[Any, ...]) -> None:
+def _write(path: Path, belongs: dict[str, Any], result: tuple[Any, ...]) -> None:
     arrays = {f"part{i}": part for i, part in enumerate(result) if isinstance(part, np.ndarray)}
     values = [None if isinstance(part, np.ndarray) else part for part in result]
-    write_archive(path, {"format": FORMAT, "values": values}, arrays)
+    if path.is_symlink():  # whoever put it there chose what would be overwritten
+        path.unlink()
+    write_archive(path, {**belongs, "values": values}, arrays)
 
 
-def _read(path: Path) -> tuple[Any, ...] | None:
-    """The result that a file holds; None, and a word about it, where it holds none any more."""
-    if not path.exists():
+def _read(path: Path, belongs: dict[str, Any], fits: Fits) -> tuple[Any, ...] | None:
+    """The result that a file holds; None, and one warning, where it cannot be used."""
+    if not os.path.lexists(path):
         return None
     try:
         with opened(path) as archive:
-            manifest = read_manifest(archive)
-            demand(manifest.get("format") == FORMAT, "it is not a pass of a checkpoint")
-            arrays = read_arrays(archive, manifest.get("arrays"), Budget.of(None))
+            demand(_is_own(path), "it is a link, or another user wrote it", AGAIN)
+            allowance = Allowance(Budget.of(None))
+            manifest = read_manifest(archive, allowance)
+            for name, mine in {**belongs, "seal": "sha256"}.items():
+                demand(manifest.get(name) == mine, f"it is of another pass ({name} differs)", AGAIN)
+            arrays = read_arrays(archive, manifest.get("arrays"), allowance)
             values: Any = manifest.get("values")
-            demand(isinstance(values, list), "it lists no values")
-            return tuple(arrays.get(f"part{i}", value) for i, value in enumerate(values))
-    except ModelFileError as error:
+            demand(isinstance(values, list), "it lists no values", AGAIN)
+            places = {f"part{i}" for i, value in enumerate(values) if value is None}
+            demand(set(arrays) <= places, "its arrays and values do not match", AGAIN)
+            result = tuple(arrays.get(f"part{i}", value) for i, value in enumerate(values))
+            _check_fits(fits, result)
+            return result
+    except (ModelFileError, BudgetError, OSError) as error:
         warn(f"a checkpoint is damaged, and its pass will be run again: {error}")
         return None
+
+
+def _check_fits(fits: Fits, result: tuple[Any, ...]) -> None:
+    """Refuse what cannot be a result of this pass, however it fails to be one."""
+    try:
+        is_one = fits(result)
+    except Exception as error:
+        raise ModelFileError(f"it is no result of this pass ({reason(error)}); {AGAIN}") from error
+    demand(is_one, "its shapes, types or numbers are not those of this pass", AGAIN)
+
+
+def _is_own(path: Path) -> bool:
+    """Did this user write the file, or the owner of the folder? A link is nobody's."""
+    if path.is_symlink() or os.name != "posix":
+        return not path.is_symlink()
+    return path.stat().st_uid in (os.geteuid(), path.parent.stat().st_uid)
+
+
+def _seal(words: Any) -> str:
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
 @PrintableErrors()
@@ -166,6 +212,12 @@ def _check_folder(path: Path) -> None:
     check_links(path)
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"the checkpoint {path} is a file; pass the path of a folder")
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.stat()
+    if os.name == "posix" and status.st_mode & 0o002 and status.st_uid != os.geteuid():
+        raise PermissionError(
+            f"anyone may write to the checkpoint folder {path}, which belongs to another user, and "
+            "so change the results of the fit; choose a new folder, which will be yours alone"
+        )
     if not os.access(path, os.W_OK | os.X_OK):
         raise PermissionError(f"the checkpoint folder {path} is not writable; choose another one")
