@@ -549,7 +549,7 @@ def test_no_overwritten_stretch_gives_another_answer(seed: int, tmp_path: Path) 
         (zipped({"manifest.json": b"9" * 10_000}), "no JSON"),
         (zipped({"manifest.json": b" " * 16_000_001}), "manifest has 16 MB"),
     ],
-    ids=lambda value: value if isinstance(value, str) else f"{len(value)} bytes",  # zips have a time
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} bytes",
 )
 def test_foreign_files_are_refused(data: bytes, match: str, tmp_path: Path) -> None:
     refuse(data, tmp_path, match)
