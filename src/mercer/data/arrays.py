@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._types import FloatArray, IdArray
-from mercer.data.rows import BlockRows, Rows
-from mercer.data.source import Source
+from mercer.data.rows import BlockRows, Rows, n_bytes
+from mercer.data.source import Source, reading
 
 __all__ = ["ArraySource", "BlockSource", "CSRSource", "working_dtype"]
 
@@ -41,6 +41,11 @@ class ArraySource:
     def dtype(self) -> np.dtype[Any]:
         return working_dtype(self.X.dtype)
 
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows are read: none where they are read as they stand."""
+        as_they_stand = self.X.dtype == self.dtype and self.X.flags.c_contiguous
+        return 0 if as_they_stand else n_rows * self.n_features * self.dtype.itemsize
+
     def read(self, start: int, stop: int) -> FloatArray:
         return np.ascontiguousarray(self.X[start:stop], dtype=self.dtype)
 
@@ -67,6 +72,10 @@ class CSRSource:
     @property
     def dtype(self) -> np.dtype[Any]:
         return working_dtype(self.X.dtype)
+
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows of the usual length are read."""
+        return 2 * n_bytes(self.X) * min(n_rows, self.n_rows) // max(self.n_rows, 1)
 
     def read(self, start: int, stop: int) -> sp.csr_array:
         return sp.csr_array(self.X[start:stop], dtype=self.dtype)
@@ -101,6 +110,10 @@ class BlockSource:
     @property
     def in_memory(self) -> bool:
         return all(source.in_memory for source in self.sources)
+
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows are read."""
+        return sum(reading(source, n_rows) for source in self.sources)
 
     def read(self, start: int, stop: int) -> Rows:
         return BlockRows(self.names, tuple(s.read(start, stop) for s in self.sources))

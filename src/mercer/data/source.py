@@ -10,7 +10,7 @@ import numpy as np
 from mercer._types import IdArray
 from mercer.data.rows import Rows
 
-__all__ = ["TILE", "Source", "spans"]
+__all__ = ["TILE", "Source", "reading", "spans"]
 
 TILE = 8192  # rows per unit of arithmetic, counted from row 0, for any block size or thread count
 
@@ -21,7 +21,9 @@ class Source(Protocol):
 
     `read` and `take` give rows in a floating type (`dtype`): dense arrays, CSR with sorted
     indices, or column blocks. They check what they read (a truncated file, a changed length), but
-    not that the values are finite: `data.summary` does that in its pass.
+    not that the values are finite: `data.summary` does that in its pass. A method
+    ``reading(n_rows)`` may tell the bytes that reading so many rows holds, where that is more than
+    the rows themselves (a reader's buffers) or less (rows that are not copied).
     """
 
     @property
@@ -44,6 +46,13 @@ class Source(Protocol):
     def take(self, ids: IdArray) -> Rows:
         """The rows with these (ascending) numbers."""
         ...
+
+
+def reading(source: Any, n_rows: int) -> int:
+    """Bytes that a source holds while so many rows are read, they included."""
+    if hasattr(source, "reading"):
+        return int(source.reading(n_rows))
+    return n_rows * source.n_features * source.dtype.itemsize
 
 
 def spans(n_rows: int, block_rows: int = TILE) -> Iterator[tuple[int, int]]:

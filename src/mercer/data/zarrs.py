@@ -68,8 +68,8 @@ class ZarrSource(ForwardSource):
 
     @property
     def piece_bytes(self) -> int:
-        """What one band of chunks takes in memory."""
-        return self.piece_rows * self.n_features * self.array.dtype.itemsize
+        """What one band of chunks takes in memory: stored, decoded or cast, beside the rows."""
+        return self.piece_rows * self.n_features * max(self.array.dtype.itemsize, self.dtype.itemsize)
 
     def pieces(self, start: int) -> Iterator[FloatArray]:
         if self.stamp is not None:
