@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.measure import machine, write
 from benchmarks.scale.data import CLUSTERS, FEATURES, generate
 
-ROWS, WARM_ROWS = 1_000_000, 30_000
+ROWS, WARM_ROWS = 1_000_000, 120_000  # both beyond what is fitted whole
 BUDGETS = (50, 100, 300)  # MB
 SOURCES = ("npy", "parquet", "csv", "zarr")
 

@@ -23,7 +23,7 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.base import Clusterer
 from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.kernel_kmeans import LEAST_EXPLAINED
-from mercer.cluster.plan import Sweep, Work
+from mercer.cluster.memory import Sweep, Work
 from mercer.cluster.problem import (
     Problem,
     check_features,
@@ -555,14 +555,13 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ) -> Any:
         """How far to trust the clusters; only few are made again to see."""
         decide = labels_of_rows(self._centers(state))
-        return diagnose(
-            Fit(totals, labels, decide, partial(_again, state), problem.kernel), problem, record
-        )
+        return diagnose(Fit(totals, labels, decide, _again(state), problem.kernel), problem, record)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         buffer = Buffer(self._max_size(), self.n_neighbors, self.n_clusters)
-        sweeps = Sweep("stream"), Sweep("labels")
-        return Work(buffer, min(self._initial_size(), source.n_rows), sweeps, self.n_clusters)
+        sweeps, first = (Sweep("stream"), Sweep("labels")), min(self._initial_size(), source.n_rows)
+        few = first if source.n_rows > EXACT_ROWS else None
+        return Work(buffer, first, sweeps, self.n_clusters, kept=_buffer_memory, sample_rows=few)
 
     def _labeller(self) -> Any:
         return partial(labels_of_rows, self._centers(self.stream_))
@@ -697,8 +696,21 @@ class Buffer:
         means = 2 * 8 * PIVOTS * min(self.n_clusters, self.size)
         return self.size * (8 * columns + ties) + means
 
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """Coordinates of the buffer's rows, and the clusters that are made in them again."""
+        return 8 * self.size * (4 * n_vectors + 6)
 
-def _again(state: Stream, judges: IdArray) -> Again:
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        """Means: products with pivots; projections: similarities of a few rows to the buffer."""
+        return 8 * max(tile_rows * (PIVOTS + n_features), 2 * TILE_ROWS * self.size)
+
+
+def _buffer_memory(buffer: Buffer, n_rows: int, itemsize: int) -> int:
+    """A stream keeps all that it works with, but for a tile's similarities."""
+    return buffer.memory(n_rows, 0, itemsize) // 4
+
+
+def _again(state: Stream) -> Again:
     """The clusters of the buffer, made again by some of its rows; of none where that is dear."""
     F, weights = points(state.graph, state.values, state.vectors)
     k = state.n_clusters

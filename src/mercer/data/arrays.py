@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from mercer._types import FloatArray, IdArray
 from mercer.data.rows import BlockRows, Rows, n_bytes
-from mercer.data.source import Source, reading
+from mercer.data.source import Source, reading, rest, row_bytes
 
 __all__ = ["ArraySource", "BlockSource", "CSRSource", "working_dtype"]
 
@@ -73,9 +73,10 @@ class CSRSource:
     def dtype(self) -> np.dtype[Any]:
         return working_dtype(self.X.dtype)
 
-    def reading(self, n_rows: int) -> int:
-        """Bytes held while so many rows of the usual length are read."""
-        return 2 * n_bytes(self.X) * min(n_rows, self.n_rows) // max(self.n_rows, 1)
+    @property
+    def row_bytes(self) -> int:
+        """What a row of the usual length takes."""
+        return n_bytes(self.X) // max(self.n_rows, 1) + 1
 
     def read(self, start: int, stop: int) -> sp.csr_array:
         return sp.csr_array(self.X[start:stop], dtype=self.dtype)
@@ -111,6 +112,11 @@ class BlockSource:
     def in_memory(self) -> bool:
         return all(source.in_memory for source in self.sources)
 
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes in all blocks."""
+        return sum(map(row_bytes, self.sources))
+
     def reading(self, n_rows: int) -> int:
         """Bytes held while so many rows are read."""
         return sum(reading(source, n_rows) for source in self.sources)
@@ -120,3 +126,8 @@ class BlockSource:
 
     def take(self, ids: IdArray) -> Rows:
         return BlockRows(self.names, tuple(source.take(ids) for source in self.sources))
+
+    def rest(self) -> None:
+        """Let go of what reading on would need."""
+        for source in self.sources:
+            rest(source)

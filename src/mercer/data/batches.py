@@ -21,6 +21,8 @@ from mercer.data.rows import Rows, part, stack, take
 
 __all__ = ["BatchSource", "ForwardSource", "Layout", "check_alike", "is_empty", "read_piece"]
 
+SPARSE_ROW = 64  # bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -168,13 +170,20 @@ class ForwardSource:
         return 0
 
     @property
+    def row_bytes(self) -> int:
+        """What a row takes; a sparse one at least, for how long it is is not known before."""
+        if self.layout.is_sparse:
+            return SPARSE_ROW
+        return int(self.n_features * self.dtype.itemsize)
+
+    @property
     def buffers(self) -> int:
         """Bytes that the reader itself holds: a piece, and what it is made from."""
         return 2 * self.piece_bytes
 
     def reading(self, n_rows: int) -> int:
         """Bytes held while so many rows are read, they included."""
-        return self.buffers + n_rows * self.n_features * self.dtype.itemsize
+        return self.buffers + n_rows * self.row_bytes
 
     def read(self, start: int, stop: int) -> Rows:
         start, stop, _ = slice(start, stop).indices(self.n_rows)
@@ -191,6 +200,11 @@ class ForwardSource:
             cuts = np.flatnonzero(np.diff(_place(self.restarts, ids))) + 1
             pieces = (rows for near in np.split(ids, cuts) for rows in self._picks(near))
             return self.layout.joined(pieces, len(ids))
+
+    def rest(self) -> None:
+        """Let go of what reading on from here would need: open files, buffers, a piece."""
+        with self.cursor.held():
+            self.cursor.close()
 
     def _picks(self, ids: IdArray) -> Iterator[Rows]:
         for first, rows in self.cursor.walk(self, int(ids[0]), int(ids[-1]) + 1):

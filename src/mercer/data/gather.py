@@ -12,7 +12,7 @@ from mercer._engine import current_for
 from mercer._progress import tell
 from mercer._types import FloatArray, IdArray
 from mercer.data.rows import Rows, packed, stack, unpacked
-from mercer.data.source import Source, spans
+from mercer.data.source import Source, rest, spans
 from mercer.data.sweep import GROUP, TASKS_PER_WORKER
 
 __all__ = ["gather"]
@@ -22,7 +22,9 @@ STAGE = "sample"
 
 def gather(source: Source, ids: IdArray) -> Rows:
     """The rows with these ascending numbers; a pass that engines run and checkpoints remember."""
-    return unpacked(remembered(STAGE, source, ids, lambda: packed(_gathered(source, ids))))
+    rows = unpacked(remembered(STAGE, source, ids, lambda: packed(_gathered(source, ids))))
+    rest(source)
+    return rows
 
 
 def _gathered(source: Source, ids: IdArray) -> Rows:

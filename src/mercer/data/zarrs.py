@@ -69,7 +69,8 @@ class ZarrSource(ForwardSource):
     @property
     def piece_bytes(self) -> int:
         """What one band of chunks takes in memory: stored, decoded or cast, beside the rows."""
-        return self.piece_rows * self.n_features * max(self.array.dtype.itemsize, self.dtype.itemsize)
+        itemsize = max(self.array.dtype.itemsize, self.dtype.itemsize)
+        return self.piece_rows * self.n_features * itemsize
 
     def pieces(self, start: int) -> Iterator[FloatArray]:
         if self.stamp is not None:

@@ -67,7 +67,8 @@ def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
     D = kernel.distances(X, X)
     rank = max(1, round(NEIGHBOR * n / SAMPLE))
     np.fill_diagonal(D, 0.0)  # the row itself is its 0th neighbour
-    nearest = np.partition(D, min(rank, n - 1), axis=1)[:, min(rank, n - 1)]
+    D.partition(min(rank, n - 1), axis=1)
+    nearest = D[:, min(rank, n - 1)]
     root = np.sqrt if kernel.power == 2 else np.positive
     s = _weighted_median(root(nearest), weights)
     if s <= 0:  # distinct rows whose columns in this kernel agree: the nearest that differ
@@ -99,10 +100,13 @@ def _widened(
 
 
 def _median_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
-    D = kernel.distances(X, X)
-    upper = np.triu_indices(len(D), 1)
-    pair_weights = weights[upper[0]] * weights[upper[1]]
-    return _inverse(_weighted_median(D[upper], pair_weights)) if len(upper[0]) else 1.0
+    D, n = kernel.distances(X, X), X.shape[0]
+    if n == 1:
+        return 1.0
+    pairs = np.concatenate([D[i, i + 1 :] for i in range(n)])
+    del D
+    pair_weights = np.concatenate([weights[i] * weights[i + 1 :] for i in range(n)])
+    return _inverse(_weighted_median(pairs, pair_weights))
 
 
 def _scale_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
@@ -116,10 +120,11 @@ def _scale_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """The mean of the lower and upper weighted medians, so that weight 2 is the value twice."""
     order = np.argsort(values)
-    total = np.cumsum(weights[order])
+    total = weights[order]
+    np.cumsum(total, out=total)
     half = total[-1] / 2
-    lower = values[order][np.searchsorted(total, half * (1 - 1e-12))]
-    upper = values[order][min(np.searchsorted(total, half * (1 + 1e-12)), len(values) - 1)]
+    lower = values[order[np.searchsorted(total, half * (1 - 1e-12))]]
+    upper = values[order[min(np.searchsorted(total, half * (1 + 1e-12)), len(values) - 1)]]
     return float(lower + upper) / 2
 
 
