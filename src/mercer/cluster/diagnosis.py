@@ -138,13 +138,16 @@ def _alike(kernel: Kernel | None, sample: Sample, ids: IdArray) -> FloatArray:
         K = np.asarray(kernel.matrix(rows, rows), np.float64)
         diagonal = np.diagonal(K)
         length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        K = K / length[:, None]  # not in place: a function of the user's may keep what it returns
+        K /= length[:, None]  # in place, here and below: the widest matrix of many fits
         K /= length
         return K
     products = rows @ rows.T
     products = products.toarray() if sp.issparse(products) else products
-    norms = np.diagonal(products)
-    return 2.0 * products - norms[:, None] - norms
+    norms = np.diagonal(products).copy()
+    products *= 2.0
+    products -= norms[:, None]
+    products -= norms
+    return products
 
 
 def _labels_of(fit: Fit, problem: Problem, ids: IdArray) -> IdArray:

@@ -120,7 +120,8 @@ class Needs:
         """The sample, and the widest of what is done with it and with all rows after it."""
         work, n, d = self.work, self.work.factor_rows, self.source.n_features
         itemsize, approximation = self.source.dtype.itemsize, work.approximation
-        pairs = 8 * min(self.n_sample, LOOKED_AT) ** 2
+        near = min(self.n_sample, LOOKED_AT)
+        pairs, few_pairs = 8 * near * (near + 64), 8 * near * 2 * 64  # all, and for a few rows
         tile = min(TILE, self.source.n_rows)
         labelling = self.threads * (
             approximation.label_memory(n, d, tile) + 16 * tile * (d + work.n_clusters)
@@ -131,9 +132,9 @@ class Needs:
         again = approximation.eigen_memory(min(n, JUDGES), work.n_clusters, 8)
         passes = self.reading(block_rows) + labelling if work.sweeps else 0
         labels = 8 * self.source.n_rows if self.source.in_memory and work.sweeps else 0
-        judging = 2 * pairs + again if work.n_clusters > 1 else 0
+        judging = pairs + again if work.n_clusters > 1 else 0
         sample = (row_bytes(self.source) + 24) * self.n_sample
-        return sample + max(2 * pairs, made, solved, kept + labels + max(passes, judging))
+        return sample + max(few_pairs, made, solved, kept + labels + max(passes, judging))
 
 
 def demand_fit(estimator: Any, source: Source, budget: Budget, *, has_weights: bool = False) -> Any:

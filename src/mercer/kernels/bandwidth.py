@@ -19,6 +19,7 @@ Rule: TypeAlias = Literal["auto", "median", "scale"]
 
 SAMPLE = 1000
 PAIRS = 300  # rows whose pairs tell the mean similarity
+AT_ONCE = 64  # rows whose distances to all others are held
 NEIGHBOR = 7  # of a full sample; fewer rows, proportionally nearer
 
 
@@ -64,15 +65,19 @@ def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
     n = X.shape[0]
     if n == 1:
         return 1.0
-    D = kernel.distances(X, X)
-    rank = max(1, round(NEIGHBOR * n / SAMPLE))
-    np.fill_diagonal(D, 0.0)  # the row itself is its 0th neighbour
-    D.partition(min(rank, n - 1), axis=1)
-    nearest = D[:, min(rank, n - 1)]
+    rank = min(max(1, round(NEIGHBOR * n / SAMPLE)), n - 1)
+    nearest, least = np.empty(n), np.inf  # to the neighbour of this rank; to any that differs
+    for start in range(0, n, AT_ONCE):
+        few = np.arange(start, min(start + AT_ONCE, n))
+        D = kernel.distances(take(X, few), X)
+        D[few - start, few] = 0.0  # the row itself is its 0th neighbour
+        least = min(least, float(D[D > 0].min(initial=np.inf)))
+        D.partition(rank, axis=1)
+        nearest[few] = D[:, rank]
     root = np.sqrt if kernel.power == 2 else np.positive
     s = _weighted_median(root(nearest), weights)
     if s <= 0:  # distinct rows whose columns in this kernel agree: the nearest that differ
-        s = float(root(D[D > 0].min(initial=np.inf)))
+        s = float(root(least))
     return 1.0 / (8.0 * s**2) if kernel.power == 2 else 1.0 / (np.sqrt(8.0) * s)
 
 
