@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer._types import FloatArray, IdArray
+from mercer.cluster.label_store import store_for
 from mercer.cluster.problem import Problem, check_values
 from mercer.data.rows import Rows, pad
 from mercer.data.source import Source
@@ -28,7 +30,14 @@ from mercer.partitions.kmeans import (
 )
 from mercer.partitions.numbering import content_order
 
-__all__ = ["Assignment", "label_rows", "refine_centers", "row_products", "tiles_of"]
+__all__ = [
+    "Assignment",
+    "counted_labels",
+    "label_rows",
+    "refine_centers",
+    "row_products",
+    "tiles_of",
+]
 
 FULL_SWEEPS = 5  # over all rows, after a sample has chosen the centres
 SCORE_ROWS = 256  # rows per product with the centres: one shape, so a row's bits are its own
@@ -146,21 +155,32 @@ def label_rows(
 
     `make` gives the function of raw rows that decides.
     """
-    source, how = problem.source, {"block_rows": problem.block_rows, "threads": threads}
-    counted = LabelCounts(make, n_clusters, keeps_labels=source.in_memory)
-    if not source.in_memory:
-        (totals,) = total(source, counted, add_each, along=problem.weights, stage="labels", **how)
-        return None, totals
-    labels = np.empty(source.n_rows, np.intp)
-
-    def write(result: tuple[FloatArray, int, IdArray]) -> tuple[FloatArray]:
-        counts, start, tile = result
-        labels[start : start + len(tile)] = tile
-        return (counts,)
-
-    tiles = sweep(source, counted, along=problem.weights, deliver=write, stage="labels", **how)
-    (totals,) = folded(tiles, add_each)
+    labels, (totals,) = counted_labels(partial(LabelCounts, make, n_clusters), problem, threads)
     return labels, totals
+
+
+def counted_labels(
+    counts: Callable[[bool], Callable[[], TileFunction[Any]]], problem: Problem, threads: int
+) -> tuple[IdArray | None, tuple[Any, ...]]:
+    """The label of each row (None where rows are not in memory) and sums over all rows.
+
+    `counts(keeps_labels)` makes a function of tiles: sums, and if wanted the first row and labels.
+    """
+    source = problem.source
+    how: Any = {"block_rows": problem.block_rows, "threads": threads, "stage": "labels"}
+    how["along"] = problem.weights
+    store = store_for(source)
+    if store is None and not source.in_memory:
+        return None, total(source, counts(False), add_each, **how)
+    labels = np.empty(source.n_rows, np.intp) if source.in_memory else None
+    kept: Any = store if labels is None else labels
+
+    def write(result: tuple[Any, ...]) -> tuple[Any, ...]:
+        *sums, start, tile = result
+        kept[start : start + len(tile)] = tile
+        return tuple(sums)
+
+    return labels, folded(sweep(source, counts(True), deliver=write, **how), add_each)
 
 
 @dataclass(frozen=True, slots=True)

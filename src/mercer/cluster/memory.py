@@ -123,10 +123,9 @@ class Needs:
         near = min(self.n_sample, LOOKED_AT)
         pairs, few_pairs = 8 * near * (near + 64), 8 * near * 2 * 64  # all, and for a few rows
         tile = min(TILE, self.source.n_rows)
-        labelling = self.threads * (
-            approximation.label_memory(n, d, tile) + 16 * tile * (d + work.n_clusters)
-        )
-        made = approximation.memory(n, d, itemsize) + (self.threads - 1) * labelling
+        on_tile = approximation.label_memory(n, d, tile) + 16 * tile * (d + work.n_clusters)
+        labelling = self.threads * on_tile
+        made = approximation.memory(n, d, itemsize) + (self.threads - 1) * on_tile
         solved = 0 if work.solving is None else work.solving(approximation, n, itemsize)
         kept = 0 if work.kept is None else work.kept(approximation, n, itemsize)
         again = approximation.eigen_memory(min(n, JUDGES), work.n_clusters, 8)

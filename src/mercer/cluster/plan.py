@@ -93,9 +93,17 @@ def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]
         PlannedPass("sample", 1, 1, n_bytes, draw),
         *(
             PlannedPass(s.stage, s.least, s.most, n_bytes, n * (trial.read + trial.per_row(s)))
-            for s in work.sweeps
+            for s in (*_rare(work), *work.sweeps)
         ),
     )
+
+
+def _rare(work: Work) -> tuple[Sweep, ...]:
+    """Where some pivots are sought among all rows (see `fit_factor`): found, then taken."""
+    approximation = work.approximation
+    share = getattr(approximation, "rare", 0)
+    n_rare = int(share * min(approximation.rank, work.factor_rows)) if share else 0
+    return (Sweep("rare rows", least=2, most=2),) if n_rare else ()
 
 
 def _n_workers() -> int:

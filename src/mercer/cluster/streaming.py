@@ -20,6 +20,7 @@ from mercer._progress import LineWriter, listening, tell
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
+from mercer.cluster.assignment import counted_labels
 from mercer.cluster.base import Clusterer
 from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.kernel_kmeans import LEAST_EXPLAINED
@@ -50,7 +51,6 @@ from mercer.data.queue import Queue
 from mercer.data.rows import BlockRows, Rows, cast, part, take
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Columns, summarize
-from mercer.data.sweep import add_each, folded, sweep, total
 from mercer.embeddings.incremental import leverage_of_rows
 from mercer.factors.neighbors import TILE_ROWS, neighbor_kernel
 from mercer.kernels.choice import as_kernel
@@ -529,21 +529,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self, state: Stream, problem: Problem, threads: int
     ) -> tuple[IdArray | None, FloatArray, float]:
         """The label of each row (if rows are in memory), the clusters' weights, the inertia."""
-        source, how = problem.source, {"block_rows": problem.block_rows, "threads": threads}
-        counted = NearestCounts(self._centers(state), state.n_clusters, source.in_memory)
-        if not source.in_memory:
-            return None, *total(
-                source, counted, add_each, along=problem.weights, stage="labels", **how
-            )
-        labels = np.empty(source.n_rows, np.intp)
-
-        def write(result: tuple[FloatArray, float, int, IdArray]) -> tuple[FloatArray, float]:
-            counts, cost, start, tile = result
-            labels[start : start + len(tile)] = tile
-            return counts, cost
-
-        tiles = sweep(source, counted, along=problem.weights, deliver=write, stage="labels", **how)
-        return labels, *folded(tiles, add_each)
+        counts = partial(NearestCounts, self._centers(state), state.n_clusters)
+        labels, (totals, inertia) = counted_labels(counts, problem, threads)
+        return labels, totals, inertia
 
     def _diagnosed(
         self,
@@ -559,9 +547,11 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         buffer = Buffer(self._max_size(), self.n_neighbors, self.n_clusters)
-        sweeps, first = (Sweep("stream"), Sweep("labels")), min(self._initial_size(), source.n_rows)
-        few = first if source.n_rows > EXACT_ROWS else None
-        return Work(buffer, first, sweeps, self.n_clusters, kept=_buffer_memory, sample_rows=few)
+        if source.n_rows <= EXACT_ROWS:  # all rows are in the sample, and streamed from there
+            sweeps: tuple[Sweep, ...] = (Sweep("labels"),)
+            return Work(buffer, source.n_rows, sweeps, self.n_clusters, kept=_buffer_memory)
+        sweeps, first = (Sweep("stream"), Sweep("labels")), self._initial_size()
+        return Work(buffer, first, sweeps, self.n_clusters, kept=_buffer_memory, sample_rows=first)
 
     def _labeller(self) -> Any:
         return partial(labels_of_rows, self._centers(self.stream_))

@@ -121,7 +121,9 @@ class IncompleteCholesky(DenseSizes, BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         rank = min(self.rank, n_rows)
-        return n_rows * rank * itemsize + 3 * min(n_rows, TILE) * min(self.block, rank) * itemsize
+        made = 3 if self.rare else 1  # with rare pivots F is made again, in pieces that are joined
+        tile = 3 * min(n_rows, TILE) * min(self.block, rank) * itemsize
+        return made * n_rows * rank * itemsize + tile
 
     def _check(self) -> None:
         if self.pivots not in ("random", "greedy"):
