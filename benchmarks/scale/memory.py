@@ -1,18 +1,18 @@
-"""What a process grows by during `fit`: every estimator × source × budget, in a new process each.
+"""What a process grows by during `fit`: every estimator × source × budget.
 
-`python -m benchmarks.scale memory [--rows N]`. A row of the table is a child process that imports
-the library, fits the same estimator on a few rows of the same kind of file (compiling and loading
-what a first fit loads), and then fits all rows: what its peak lies above where it began is held.
+`python -m benchmarks.scale memory [--rows N]`. A row of the table is a new process that imports the
+library, fits the same estimator on fewer rows of the same kind of file (which loads what a first
+fit loads), and then fits all rows: what its peak lies above where it began is held.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from benchmarks.measure import machine, write
 from benchmarks.scale.data import CLUSTERS, FEATURES, generate
 
 ROWS, WARM_ROWS = 1_000_000, 120_000  # both beyond what is fitted whole
+STREAM_ROWS = 200_000  # a stream's state does not depend on how many rows there are
 BUDGETS = (50, 100, 300)  # MB
 SOURCES = ("npy", "parquet", "csv", "zarr")
+ROOT = Path(__file__).parents[2]
 
 
 def estimators(max_memory: str) -> dict[str, Any]:
@@ -67,18 +69,19 @@ def run(rows: list[int] | None) -> None:
     about, n_rows = machine(), (rows or [ROWS])[0]
     with tempfile.TemporaryDirectory() as folder:
         for source in SOURCES:
-            paths = [save(Path(folder), source, n) for n in (WARM_ROWS, n_rows)]
             for name in estimators("1GB"):
-                for budget in BUDGETS:
-                    found = measured(name, f"{budget}MB", *paths)
-                    results.append({"estimator": name, "source": source, "budget": budget, **found})
-                    print(results[-1], file=sys.stderr, flush=True)
+                n = min(n_rows, STREAM_ROWS) if "Streaming" in name else n_rows
+                paths = [save(Path(folder), source, size) for size in (WARM_ROWS, n)]
+                results += measured(*paths, BUDGETS, [name])
+                print(*results[-len(BUDGETS) :], sep="\n", file=sys.stderr, flush=True)
             _write(results, about, n_rows)
 
 
 def save(folder: Path, source: str, n_rows: int) -> Path:
     """The rows of `generate` in a file of this kind."""
     path = folder / f"{n_rows}.{source}"
+    if path.exists():
+        return path
     plain = generate(folder / f"{n_rows}.npy", n_rows)
     if source == "npy":
         return plain
@@ -101,37 +104,47 @@ def save(folder: Path, source: str, n_rows: int) -> Path:
     return path
 
 
-def measured(name: str, budget: str, warm: Path, path: Path) -> dict[str, Any]:
-    """Bytes held by one fit in a process of its own, or why it was refused."""
-    command = [sys.executable, "-m", "benchmarks.scale.memory", name, budget, warm, path]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+def measured(
+    warm: Path, path: Path, budgets: Iterable[int], names: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Bytes held by fits in a process of their own, or why they were refused."""
+    asked = json.dumps({"budgets": list(budgets), "names": list(names)})
+    command = [sys.executable, "-m", "benchmarks.scale.memory", str(warm), str(path), asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
-        raise SystemExit(done.stderr)
-    found: dict[str, Any] = json.loads(done.stdout)
+        raise RuntimeError(done.stderr)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 
 
-def child(name: str, budget: str, warm: Path, path: Path) -> dict[str, Any]:
+def child(warm: Path, path: Path, budgets: list[int], names: list[str]) -> list[dict[str, Any]]:
     """What `measured` runs in the new process."""
     import warnings
 
+    warnings.simplefilter("ignore")
+    results, about = [], {"source": path.suffix[1:], "imports": memory_now()}
+    for name in names:
+        estimators("1GB")[name].fit(str(warm))
+        for budget in budgets:
+            held = one_fit(estimators(f"{budget}MB")[name], path)
+            results.append({"estimator": name, "budget": budget, **about, **held})
+    return results
+
+
+def one_fit(estimator: Any, path: Path) -> dict[str, Any]:
+    """What this process grows by while a file is fitted."""
     from mercer import BudgetError
     from mercer._memory import give_back
 
-    warnings.simplefilter("ignore")
-    imports = memory_now()
-    estimators("1GB")[name].fit(str(warm))
-    estimator = estimators(budget)[name]
     give_back()
-    before, started = memory_now(), time.perf_counter()
+    before, started, told = memory_now(), time.perf_counter(), {}
     reset_peak()
     try:
         estimator.fit(str(path))
-        told = {}
     except BudgetError as error:
         told = {"refused": str(error)}
-    found = {"imports": imports, "before": before, "held": peak_memory() - before}
-    return {**found, "seconds": time.perf_counter() - started, **told}
+    seconds = time.perf_counter() - started
+    return {"before": before, "held": peak_memory() - before, "seconds": seconds, **told}
 
 
 def memory_now() -> int:
@@ -161,7 +174,7 @@ def _write(results: list[dict[str, Any]], about: Any, n_rows: int) -> None:
         "",
         f"{n_rows:,} rows × {FEATURES} columns (float32; in the csv file float64) in a file; the "
         "growth of the process during `fit`, in MB, after a fit of the same kind on "
-        f"{WARM_ROWS:,} rows. “–”: refused before the work (`BudgetError`, which says what would "
+        f"{WARM_ROWS:,} rows (the stream: of {STREAM_ROWS:,} rows). “–”: refused before the work (`BudgetError`, which says what would "
         "fit).",
         "",
         "| estimator | source | " + " | ".join(f"{b} MB" for b in BUDGETS) + " |",
@@ -188,9 +201,4 @@ def _middle(results: list[dict[str, Any]], what: str) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="one fit, in this process")
-    parser.add_argument("name")
-    parser.add_argument("budget")
-    parser.add_argument("warm", type=Path)
-    parser.add_argument("path", type=Path)
-    print(json.dumps(child(**vars(parser.parse_args()))))
+    print(json.dumps(child(Path(sys.argv[1]), Path(sys.argv[2]), **json.loads(sys.argv[3]))))

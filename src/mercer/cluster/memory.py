@@ -87,6 +87,11 @@ class Needs:
         return cls(work, source, threads, has_weights, buffers, read_bytes)
 
     @property
+    def resting(self) -> int:
+        """What the reader keeps between passes."""
+        return int(getattr(self.source, "resting", 0))
+
+    @property
     def n_drawn(self) -> int:
         return sample_size(self.source.n_rows, self.source.n_features)
 
@@ -113,7 +118,7 @@ class Needs:
         is_all = n_rows <= n_drawn
         numbers = 0 if is_all or n_rows > SHUFFLED * n_drawn else 8 * n_rows
         each = row_bytes(self.source)
-        drawn = (each + ORDERING) * n_drawn
+        drawn = (each + ORDERING) * n_drawn + self.resting
         return max(numbers + 16 * n_drawn, drawn + max(self.buffers, each * self.n_sample))
 
     def choosing(self, block_rows: int) -> int:
@@ -132,7 +137,7 @@ class Needs:
         passes = self.reading(block_rows) + labelling if work.sweeps else 0
         labels = 8 * self.source.n_rows if self.source.in_memory and work.sweeps else 0
         judging = pairs + again if work.n_clusters > 1 else 0
-        sample = (row_bytes(self.source) + 24) * self.n_sample
+        sample = (row_bytes(self.source) + 24) * self.n_sample + self.resting
         return sample + max(few_pairs, made, solved, kept + labels + max(passes, judging))
 
 
