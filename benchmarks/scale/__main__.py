@@ -1,11 +1,11 @@
-"""`python -m benchmarks.scale [engines|command] [--rows N …]`; without a name, both."""
+"""`python -m benchmarks.scale [engines|command|memory] [--rows N …]`; without a name, all."""
 
 from __future__ import annotations
 
 import argparse
 from importlib import import_module
 
-NAMES = ("engines", "command")
+NAMES = ("engines", "command", "memory")
 
 
 def main() -> None:

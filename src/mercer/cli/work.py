@@ -29,9 +29,11 @@ def cluster_file(
 
     check_outputs(inputs=[file], labels=labels, model=model, report=report)
     source = as_source(file, columns=columns)
-    fitted = estimator.fit(source)
-    if labels is not None:
-        fitted.predict(source, out=labels)
+    if labels is None:
+        fitted = estimator.fit(source)
+    else:
+        estimator.fit_predict(source, out=labels)
+        fitted = estimator
     if model is not None:
         save(fitted, model)
     if report is not None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from mercer._checkpoint import is_numbers
 from mercer._types import FloatArray, IdArray
+from mercer.cluster.label_store import store_for
 from mercer.cluster.problem import Problem, check_values
 from mercer.data.rows import Rows, pad, take
 from mercer.data.source import Source
 from mercer.data.summary import Columns, check_rows
-from mercer.data.sweep import TileFunction, add_each, folded, is_weights, sweep, total
+from mercer.data.sweep import Pass, TileFunction, add_each, folded, is_weights, sweep, total
 from mercer.factors.base import Factor
 from mercer.kernels.base import NOTHING, Kernel
 from mercer.partitions.kmeans import (
@@ -34,6 +36,7 @@ __all__ = [
     "CountedLabels",
     "first_of",
     "label_rows",
+    "labels_and_sums",
     "n_unseen",
     "refine_centers",
     "row_products",
@@ -180,21 +183,32 @@ def label_rows(
 
     `make` gives the function of raw rows that decides.
     """
-    source, how = problem.source, {"block_rows": problem.block_rows, "threads": threads}
-    counted = LabelCounts(make, n_clusters, keeps_labels=source.in_memory)
-    if not source.in_memory:
-        (totals,) = total(source, counted, add_each, along=problem.weights, stage="labels", **how)
-        return None, totals
-    labels = np.empty(source.n_rows, np.intp)
-
-    def write(result: tuple[FloatArray, int, IdArray]) -> tuple[FloatArray]:
-        counts, start, tile = result
-        labels[start : start + len(tile)] = tile
-        return (counts,)
-
-    tiles = sweep(source, counted, along=problem.weights, deliver=write, stage="labels", **how)
-    (totals,) = folded(tiles, add_each)
+    labels, (totals,) = labels_and_sums(partial(LabelCounts, make, n_clusters), problem, threads)
     return labels, totals
+
+
+def labels_and_sums(
+    counts: Callable[[bool], Pass[tuple[Any, ...]]], problem: Problem, threads: int
+) -> tuple[IdArray | None, tuple[Any, ...]]:
+    """The label of each row (None where rows are not in memory) and sums over all rows.
+
+    `counts(keeps_labels)` makes a function of tiles: sums, and if wanted the first row and labels.
+    """
+    source = problem.source
+    how: Any = {"block_rows": problem.block_rows, "threads": threads, "stage": "labels"}
+    how["along"] = problem.weights
+    store = store_for(source)
+    if store is None and not source.in_memory:
+        return None, total(source, counts(False), add_each, **how)
+    labels = np.empty(source.n_rows, np.intp) if source.in_memory else None
+    kept: Any = store if labels is None else labels
+
+    def write(result: tuple[Any, ...]) -> tuple[Any, ...]:
+        *sums, start, tile = result
+        kept[start : start + len(tile)] = tile
+        return tuple(sums)
+
+    return labels, folded(sweep(source, counts(True), deliver=write, **how), add_each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray
 from mercer._warn import warn
 from mercer.cluster.assignment import CountedLabels, tiles_of
+from mercer.cluster.label_store import keeping_labels, store_for
 from mercer.cluster.problem import Problem, check_features, checked_source, sampled_rows
 from mercer.data.inputs import as_source
 from mercer.data.source import TILE, Source
@@ -45,10 +46,30 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """Which passes a fit makes, for `plan`."""
         raise NotImplementedError(f"{type(self).__name__} tells no plan")
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IdArray:
-        """`fit`, then the label of each row."""
-        fitted = self.fit(X, sample_weight=sample_weight)
-        return fitted.labels_ if "labels_" in vars(fitted) else fitted.predict(X)
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, out: Any = None
+    ) -> Any:
+        """`fit`, and the label of each row: a fit finds them, so rows are read no more often.
+
+        out : a path to write the labels to, as in `predict`; then the path is returned.
+        """
+        from mercer.io.labels import check_output, room_for, write_labels
+        from mercer.io.places import check_apart, paths_of
+
+        source = as_source(X)
+        if out is not None:
+            check_output(out)
+            check_apart(paths_of(source), [out])
+        if source.in_memory:
+            labels = self.fit(source, sample_weight=sample_weight).labels_
+            return labels if out is None else write_labels(out, [(0, labels)], len(labels))
+        if out is None:
+            with keeping_labels(source) as store:
+                self.fit(source, sample_weight=sample_weight)
+            return store.all_labels()
+        with room_for(out), keeping_labels(source, out) as store:
+            self.fit(source, sample_weight=sample_weight)
+            return write_labels(out, store.tiles(), source.n_rows)
 
     def predict(self, X: Any, *, out: Any = None) -> Any:
         """The cluster of each row, seen or new.
@@ -142,6 +163,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """Fitted attributes that every clusterer has; `order` numbers the clusters."""
         source = problem.source
+        if (store := store_for(source)) is not None:
+            store.numbers = np.argsort(order)
         fitted: dict[str, Any] = {
             "n_features_in_": source.n_features,
             "cluster_weights_": weights[order] * problem.weight_unit,

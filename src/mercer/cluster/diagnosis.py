@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._types import FloatArray, IdArray
+from mercer.cluster.memory import JUDGES, LOOKED_AT
 from mercer.cluster.problem import Problem
 from mercer.cluster.resampling import Again
 from mercer.data.rows import Rows, cast, take
@@ -24,10 +25,9 @@ from mercer.report.evidence import agreement, chance_cut, cut_share, loose_share
 from mercer.report.trust import Measured, Trust, graded
 from mercer.selection.gaps import is_determined, relative_gap
 
-__all__ = ["Fit", "diagnose", "evenly"]
+__all__ = ["Fit", "diagnose", "evenly", "judges"]
 
-JUDGES = 2000  # rows that are clustered again ...
-NEAR_ROWS = 1000  # ... and rows whose neighbours are looked at
+NEAR_ROWS = LOOKED_AT  # rows whose neighbours are looked at
 FEW_ROWS = 200  # the same where each similarity is computed by the user's function
 NEIGHBORS = 7
 ENOUGH = 5  # rows per cluster, below which a half of them says nothing
@@ -40,7 +40,7 @@ class Fit:
     weights: FloatArray  # (k,) of the clusters
     labels: IdArray | None  # of all rows, where they are in memory
     decide: Callable[[Rows], IdArray]  # raw rows → labels
-    again: Callable[[IdArray], Again]  # judges → the same recipe on part of the rows
+    again: Again  # the same recipe on part of the rows: the `judges` of the sample
     kernel: Kernel | None  # what tells rows apart; None: plain distances
     is_graph: bool = False  # X is a graph: rows have no neighbours beside its ties
     trace_error: float | None = None
@@ -66,6 +66,11 @@ def diagnose(fit: Fit, problem: Problem, record: Recorder) -> Trust | None:
     return trust
 
 
+def judges(sample: Sample) -> IdArray:
+    """Rows of the sample that are clustered again; of a factor, no others need be kept."""
+    return evenly(len(sample), JUDGES)
+
+
 def evenly(n: int, most: int) -> IdArray:
     """Evenly spaced numbers below n: of rows in content order, as good as a random draw."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
@@ -75,7 +80,7 @@ def _measured(fit: Fit, problem: Problem) -> Measured:
     k, sample = len(fit.weights), problem.sample
     shares = fit.weights / fit.weights.sum()
     found: dict[str, Any] = {}
-    again = fit.again(evenly(len(sample), JUDGES))
+    again = fit.again
     if again.n_choosing >= 2 * ENOUGH * k:
         found["stability"] = agreement(again.labels, again.n_choosing)
         found["n_halved"] = again.n_choosing
@@ -133,11 +138,16 @@ def _alike(kernel: Kernel | None, sample: Sample, ids: IdArray) -> FloatArray:
         K = np.asarray(kernel.matrix(rows, rows), np.float64)
         diagonal = np.diagonal(K)
         length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        return K / length[:, None] / length
+        K /= length[:, None]  # in place, here and below: the widest matrix of many fits
+        K /= length
+        return K
     products = rows @ rows.T
     products = products.toarray() if sp.issparse(products) else products
-    norms = np.diagonal(products)
-    return 2.0 * products - norms[:, None] - norms
+    norms = np.diagonal(products).copy()
+    products *= 2.0
+    products -= norms[:, None]
+    products -= norms
+    return products
 
 
 def _labels_of(fit: Fit, problem: Problem, ids: IdArray) -> IdArray:

@@ -16,8 +16,8 @@ from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
 from mercer.cluster.base import Clusterer
-from mercer.cluster.diagnosis import Fit, diagnose
-from mercer.cluster.plan import Sweep, Work
+from mercer.cluster.diagnosis import Fit, diagnose, judges
+from mercer.cluster.memory import Sweep, Work, kmeans_memory
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose, raw_kernel
 from mercer.cluster.resampling import Again, by_centers
 from mercer.data.distinct import EXACT_ROWS
@@ -163,13 +163,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 factor = densified(factor, problem.sample, rng=rng, threads=threads)
             with record.stage("centres"):
                 partition = self._choose_centers(factor, problem, k, rng=rng, threads=threads)
+                again = _again(factor, problem, k)
+                factor = factor.forget_training()  # what is held goes before all rows come
             if problem.source.n_rows > EXACT_ROWS:
                 with record.stage("full sweeps"):
                     partition = refine_centers(
                         factor, problem, partition, max_iter=self.max_iter, threads=threads
                     )
             with record.stage("labels"):
-                decide = Assignment.of_centers(factor.forget_training(), partition.centers).labels
+                decide = Assignment.of_centers(factor, partition.centers).labels
                 labels, weights = label_rows(decide, k, problem, threads=threads)
             explained = _explained_share(partition, problem, factor)
             self._warn_of_centers(partition, explained, k, record)
@@ -178,7 +180,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                     weights,
                     labels,
                     decide(),
-                    partial(_again, factor, problem, k),
+                    again,
                     problem.kernel,
                     trace_error=factor.trace_error,
                     explained=explained,
@@ -255,7 +257,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         is_sampled = source.n_rows > EXACT_ROWS
         full = Sweep("full sweeps", least=1, most=min(FULL_SWEEPS, self.max_iter))
         sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
-        return Work(approximation, sample_rows, sweeps, self.n_clusters)
+        solving = partial(kmeans_memory, self.n_clusters)
+        return Work(approximation, sample_rows, sweeps, self.n_clusters, solving=solving)
 
     def _labeller(self) -> Any:
         return self._assignment().counted_labels
@@ -316,10 +319,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return tags
 
 
-def _again(factor: Factor, problem: Problem, k: int, judges: IdArray) -> Again:
+def _again(factor: Factor, problem: Problem, k: int) -> Again:
     """The centres, chosen again by some of the rows."""
     assert factor.training_rows is not None
-    return by_centers(factor.training_rows[judges], problem.sample.weights[judges], k)
+    some = judges(problem.sample)
+    return by_centers(factor.training_rows[some], problem.sample.weights[some], k)
 
 
 def _explained_share(partition: Partition, problem: Problem, factor: Factor) -> float:

@@ -18,8 +18,8 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.codes import CodeLabels
-from mercer.cluster.diagnosis import Fit, diagnose
-from mercer.cluster.plan import Sweep, Work
+from mercer.cluster.diagnosis import Fit, diagnose, judges
+from mercer.cluster.memory import Sweep, Work, dense_memory, eigen_memory
 from mercer.cluster.problem import Problem, checked_weights, fit_factor, pose, raw_kernel
 from mercer.cluster.resampling import Again, by_scores
 from mercer.data.source import Source
@@ -214,7 +214,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                     weights,
                     labels,
                     labels_by.labels(),
-                    partial(_again, factor.training_rows, train, len(weights)),
+                    _again(factor.training_rows, train, len(weights)),
                     train.kernel,
                     trace_error=factor.trace_error,
                     n_clamped=found.n_clamped,
@@ -535,7 +535,9 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n_train, trial = self._n_train(sample_rows), clone(self)
         if isinstance(self.train_size, Integral):
             trial.set_params(train_size=None)
-        return Work(self._parts(k), n_train, (Sweep("labels"),), k, trial)
+        solving = partial(eigen_memory, MOST_CLUSTERS if self.n_clusters == "auto" else k)
+        sweeps = (Sweep("labels"),)
+        return Work(self._parts(k), n_train, sweeps, k, trial, solving, dense_memory)
 
     def _labeller(self) -> Any:
         return self._labels_by().counted_labels
@@ -603,9 +605,10 @@ class Done:
     trust: Trust | None
 
 
-def _again(F: FloatArray, train: Problem, k: int, judges: IdArray) -> Again:
+def _again(F: FloatArray, train: Problem, k: int) -> Again:
     """Scores and their directions, made again by some of the training rows."""
-    return by_scores(F[judges], train.sample.weights[judges], k)
+    some = judges(train.sample)
+    return by_scores(F[some], train.sample.weights[some], k)
 
 
 def _warn_of_rivals(selection: Selection, record: Recorder) -> None:

@@ -19,7 +19,8 @@ from mercer._checkpoint import keeping
 from mercer._engine import current, running
 from mercer._memory import Budget
 from mercer._threads import n_threads
-from mercer.cluster.problem import checked_source, demand_rank, demand_rows
+from mercer.cluster.memory import Sweep, Work, demand_fit
+from mercer.cluster.problem import checked_source
 from mercer.data.arrays import ArraySource, BlockSource, CSRSource
 from mercer.data.distinct import sample_size
 from mercer.data.rows import BlockRows, Rows, part
@@ -36,26 +37,6 @@ WARM_ROWS = 600  # of a first fit that only loads compiled code
 LEAST_SHARE = 4  # a trial takes at most this part of the rows ...
 LEAST_ROWS = 1000  # ... but so many
 POWERS = {Exact: 3.0, Neighbors: 2.0}  # time on n rows ~ n**power; 1 for all others
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """A pass over all rows once a sample has chosen; it works as hard as a label costs."""
-
-    stage: str
-    least: int = 1
-    most: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What one kind of estimator does with its rows."""
-
-    approximation: Any
-    factor_rows: int  # rows that the factor is made of
-    sweeps: tuple[Sweep, ...] = ()
-    n_clusters: int = 1  # rows that a trial needs at least
-    trial: Any = None  # the estimator for fewer rows, where it cannot be the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +60,8 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
     """
     estimator._validate_params()
     budget, source = Budget.of(estimator.max_memory), checked_source(X)
-    row_bytes = source.n_features * source.dtype.itemsize
-    sample_rows = sample_size(source.n_rows, source.n_features)
-    work: Work = estimator._planned_work(source, sample_rows)
-    demand_rows(budget, source)
-    held = sample_rows * row_bytes
-    shape = (work.factor_rows, source.n_features)
-    demand_rank(work.approximation, shape, source.dtype.itemsize, held, budget)
-    block_rows = min(budget.block_rows(row_bytes, TILE), source.n_rows)
+    needs, most_rows = demand_fit(estimator, source, budget)
+    work, block_rows = needs.work, min(most_rows, source.n_rows)
     trial = _tried(estimator, work, source, block_rows)
     return Plan(
         estimator=type(estimator).__name__,
@@ -94,11 +69,11 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
         n_rows=source.n_rows,
         n_features=source.n_features,
         dtype=str(source.dtype),
-        sample_rows=sample_rows,
+        sample_rows=needs.n_drawn,
         block_rows=block_rows,
         n_blocks=-(-source.n_rows // block_rows),
         passes=_passes(work, source, trial),
-        memory=_memory(estimator, work, source, held, block_rows),
+        memory=needs.total(most_rows),
         max_memory=budget.n_bytes,
         sample_seconds=_sample_seconds(work, trial),
         calibration=f"a fit of the first {trial.n_rows:,} rows on this machine, "
@@ -118,9 +93,17 @@ def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]
         PlannedPass("sample", 1, 1, n_bytes, draw),
         *(
             PlannedPass(s.stage, s.least, s.most, n_bytes, n * (trial.read + trial.per_row(s)))
-            for s in work.sweeps
+            for s in (*_rare(work), *work.sweeps)
         ),
     )
+
+
+def _rare(work: Work) -> tuple[Sweep, ...]:
+    """Where some pivots are sought among all rows (see `fit_factor`): found, then taken."""
+    approximation = work.approximation
+    share = getattr(approximation, "rare", 0)
+    n_rare = int(share * min(approximation.rank, work.factor_rows)) if share else 0
+    return (Sweep("rare rows", least=2, most=2),) if n_rare else ()
 
 
 def _n_workers() -> int:
@@ -134,18 +117,6 @@ def _sample_seconds(work: Work, trial: Trial) -> float:
     apart = {"check", "sample", *(sweep.stage for sweep in work.sweeps)}
     growth = max(work.factor_rows / trial.n_rows, 1.0) ** power
     return growth * sum(seconds for stage, seconds in trial.stages.items() if stage not in apart)
-
-
-def _memory(estimator: Any, work: Work, source: Source, held: int, block_rows: int) -> int:
-    """Bytes at the widest moment: choosing the sample, or making its factor, beside a block."""
-    row_bytes = source.n_features * source.dtype.itemsize
-    made = work.approximation.memory(work.factor_rows, source.n_features, source.dtype.itemsize)
-    rank = getattr(work.approximation, "rank", None)
-    width = rank if isinstance(rank, int) else 0
-    tiles = 2 * 8 * min(TILE, source.n_rows) * width * n_threads(estimator.n_jobs)
-    block = 2 * block_rows * row_bytes + getattr(source, "piece_bytes", 0)
-    labels = 8 * source.n_rows if source.in_memory and work.sweeps else 0
-    return int(held + max(held, made) + max(block, tiles) + labels)
 
 
 def _tried(estimator: Any, work: Work, source: Source, block_rows: int) -> Trial:

@@ -15,13 +15,14 @@ from mercer._memory import Budget
 from mercer._printable import PrintableErrors
 from mercer._types import FloatArray
 from mercer._warn import warn
+from mercer.cluster.memory import demand_fit
 from mercer.data.arrays import ArraySource
-from mercer.data.distinct import distinct_rows, sample_size
+from mercer.data.distinct import EXACT_ROWS, distinct_rows
 from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
 from mercer.data.rows import Rows, n_bytes, take
 from mercer.data.sample import Sample
-from mercer.data.source import TILE, Source
+from mercer.data.source import Source
 from mercer.data.summary import Columns, Summary, summarize
 from mercer.data.weights import in_own_unit
 from mercer.factors.base import PivotFactor
@@ -41,7 +42,6 @@ __all__ = [
     "checked_source",
     "checked_weights",
     "demand_rank",
-    "demand_rows",
     "fit_factor",
     "pose",
     "raw_kernel",
@@ -109,8 +109,8 @@ def pose(
         source = checked_source(X, least_rows)
         weights, unit = in_own_unit(checked_weights(sample_weight, source.n_rows))
         kernel = kernel.named_columns(source.feature_names)
-        block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
-        demand_rows(budget, source)
+        record.gives_back = source.n_rows > EXACT_ROWS or not source.in_memory
+        _, block_rows = demand_fit(estimator, source, budget, has_weights=weights is not None)
         summary = summarize(source, block_rows=block_rows, weights=weights)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
@@ -252,21 +252,6 @@ def _names_differ(fitted: tuple[str, ...], given: tuple[str, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _demand_sample(budget: Budget, source: Source) -> None:
-    rows = sample_size(source.n_rows, source.n_features)
-    budget.demand(
-        2 * rows * source.n_features * source.dtype.itemsize
-        if not _is_sparse(source)
-        else 2 * rows * 64,
-        what=f"holding {rows:,} rows × {source.n_features:,} features to choose pivots from",
-        advice="raise max_memory, pass float32, or fewer columns",
-    )
-
-
-def _is_sparse(source: Source) -> bool:
-    return sp.issparse(source.read(0, 1))
-
-
 def check_values(kernel: Kernel, summary: Summary, columns: Columns) -> None:
     """Refuse values whose squares leave float64, or that the kernel is not defined for."""
     low, high = DOUBLE_RANGE
@@ -383,18 +368,3 @@ def demand_rank(
         advice += f", or lower the rank to about {fitting}" if fitting >= 1 else ""
     what = f"{approximation!r} on {n:,} rows"
     budget.demand(needed + held, what=what, advice=advice)
-
-
-def demand_rows(budget: Budget, source: Source) -> None:
-    """Refuse rows that cannot be read, or chosen from, within the budget."""
-    _demand_pieces(budget, source)
-    _demand_sample(budget, source)
-
-
-def _demand_pieces(budget: Budget, source: Source) -> None:
-    piece_bytes = getattr(source, "piece_bytes", 0)
-    budget.demand(
-        2 * piece_bytes,
-        what=f"reading {type(source).__name__} a chunk or partition at a time",
-        advice="raise max_memory, or save the rows in smaller chunks (x.rechunk, df.repartition)",
-    )

@@ -13,7 +13,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._memory import give_back
 from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
@@ -21,8 +20,8 @@ from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import label_rows
 from mercer.cluster.base import Clusterer
 from mercer.cluster.cones import AllLabels, EnsembleLabels, cone_labels
-from mercer.cluster.diagnosis import Fit, diagnose, evenly
-from mercer.cluster.plan import Sweep, Work
+from mercer.cluster.diagnosis import Fit, diagnose, evenly, judges
+from mercer.cluster.memory import Sweep, Work, eigen_memory, point_memory
 from mercer.cluster.problem import Problem, fit_factor, pose, raw_kernel
 from mercer.cluster.resampling import Again, by_cones, by_factor, by_landmarks
 from mercer.data.sample import Sample
@@ -187,9 +186,10 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             seed = int(rng.integers(2**63))
             with record.stage("clusters"):
                 labels_by, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
+                again = _again(factor, found, labels_by, problem.sample, k)
+                if not problem.source.in_memory:
+                    factor = factor.forget_training()  # goes before all rows come
             with record.stage("labels"):
-                if problem.sample.inverse is None:
-                    give_back()  # what the eigenvectors took, before labels of many rows come
                 labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
             if isinstance(factor, QuantizedFactor):
                 block_notes(factor, found.values, k, record)
@@ -201,7 +201,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                     weights,
                     labels,
                     labels_by.labels(),
-                    partial(_again, factor, found, labels_by, problem.sample, k),
+                    again,
                     None if self._is_self_scaled(approximation) else problem.kernel,
                     is_graph=isinstance(factor, AffinityGraph),
                     trace_error=factor.trace_error,
@@ -459,7 +459,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         seen = source.in_memory and sample_rows == source.n_rows  # labels come with the graph
         most = 1 if self.n_clusters == "auto" else int(self.n_clusters)
         at_hand = seen and isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning))
-        return Work(approximation, sample_rows, () if at_hand else (Sweep("labels"),), most)
+        sweeps = () if at_hand else (Sweep("labels"),)
+        n_vectors = (MOST_CLUSTERS if self.n_clusters == "auto" else most) + 1
+        n_vectors *= 1 if self.ensemble is None else WIDEST
+        solving, kept = partial(eigen_memory, n_vectors), partial(point_memory, n_vectors)
+        return Work(approximation, sample_rows, sweeps, most, solving=solving, kept=kept)
 
     def _labeller(self) -> Any:
         return self._labels_by().counted_labels
@@ -522,20 +526,19 @@ class Found:
     trust: Trust | None
 
 
-def _again(
-    factor: Any, found: SpectralMap, labels_by: Any, sample: Sample, k: int, judges: IdArray
-) -> Again:
+def _again(factor: Any, found: SpectralMap, labels_by: Any, sample: Sample, k: int) -> Again:
     """The partition, made again by part of the rows, as far as the kind of factor allows."""
+    few = judges(sample)
     if isinstance(labels_by, EnsembleLabels):
         edges = factor.training_edges
-        some = Edges(edges.idx[judges], edges.weights[judges])
-        return by_cones(labels_by.consensus.coordinates(some), sample.weights[judges], k)
+        some = Edges(edges.idx[few], edges.weights[few])
+        return by_cones(labels_by.consensus.coordinates(some), sample.weights[few], k)
     if isinstance(factor, LandmarkGraph) and not factor.ties_rows:
-        return by_landmarks(factor, found, sample.weights, k, judges)
+        return by_landmarks(factor, found, sample.weights, k, few)
     F = getattr(factor, "training_rows", None)
     if F is not None:
-        return by_factor(F[judges].astype(np.float64), sample.weights[judges], k)
-    ids = evenly(len(found.points), len(judges))
+        return by_factor(F[few].astype(np.float64), sample.weights[few], k)
+    ids = evenly(len(found.points), len(few))
     points = found.points[ids, : min(k, found.points.shape[1])]
     return by_cones(points, found.point_weights[ids], k)
 

@@ -20,10 +20,11 @@ from mercer._progress import LineWriter, listening, tell
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
+from mercer.cluster.assignment import labels_and_sums
 from mercer.cluster.base import Clusterer
 from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.kernel_kmeans import LEAST_EXPLAINED
-from mercer.cluster.plan import Sweep, Work
+from mercer.cluster.memory import Sweep, Work
 from mercer.cluster.problem import (
     Problem,
     check_features,
@@ -52,7 +53,6 @@ from mercer.data.queue import Queue
 from mercer.data.rows import BlockRows, Rows, cast, part, take
 from mercer.data.source import TILE, Source
 from mercer.data.summary import Columns, summarize
-from mercer.data.sweep import add_each, folded, sweep, total
 from mercer.embeddings.incremental import leverage_of_rows
 from mercer.factors.neighbors import TILE_ROWS, neighbor_kernel
 from mercer.kernels.choice import as_kernel
@@ -536,21 +536,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self, state: Stream, problem: Problem, threads: int
     ) -> tuple[IdArray | None, FloatArray, float]:
         """The label of each row (if rows are in memory), the clusters' weights, the inertia."""
-        source, how = problem.source, {"block_rows": problem.block_rows, "threads": threads}
-        counted = NearestCounts(self._centers(state), state.n_clusters, source.in_memory)
-        if not source.in_memory:
-            return None, *total(
-                source, counted, add_each, along=problem.weights, stage="labels", **how
-            )
-        labels = np.empty(source.n_rows, np.intp)
-
-        def write(result: tuple[FloatArray, float, int, IdArray]) -> tuple[FloatArray, float]:
-            counts, cost, start, tile = result
-            labels[start : start + len(tile)] = tile
-            return counts, cost
-
-        tiles = sweep(source, counted, along=problem.weights, deliver=write, stage="labels", **how)
-        return labels, *folded(tiles, add_each)
+        counts = partial(NearestCounts, self._centers(state), state.n_clusters)
+        labels, (totals, inertia) = labels_and_sums(counts, problem, threads)
+        return labels, totals, inertia
 
     def _diagnosed(
         self,
@@ -562,14 +550,15 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ) -> Any:
         """How far to trust the clusters; only few are made again to see."""
         decide = labels_of_rows(self._centers(state))
-        return diagnose(
-            Fit(totals, labels, decide, partial(_again, state), problem.kernel), problem, record
-        )
+        return diagnose(Fit(totals, labels, decide, _again(state), problem.kernel), problem, record)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         buffer = Buffer(self._max_size(), self.n_neighbors, self.n_clusters)
-        sweeps = Sweep("stream"), Sweep("labels")
-        return Work(buffer, min(self._initial_size(), source.n_rows), sweeps, self.n_clusters)
+        if source.n_rows <= EXACT_ROWS:  # all rows are in the sample, and streamed from there
+            sweeps: tuple[Sweep, ...] = (Sweep("labels"),)
+            return Work(buffer, source.n_rows, sweeps, self.n_clusters, kept=_buffer_memory)
+        sweeps, first = (Sweep("stream"), Sweep("labels")), self._initial_size()
+        return Work(buffer, first, sweeps, self.n_clusters, kept=_buffer_memory, sample_rows=first)
 
     def _labeller(self) -> Any:
         return partial(counted_labels_of_rows, self._centers(self.stream_))
@@ -717,8 +706,21 @@ class Buffer:
         means = 2 * 8 * PIVOTS * min(self.n_clusters, self.size)
         return self.size * (8 * columns + ties) + means
 
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """Coordinates of the buffer's rows, and the clusters that are made in them again."""
+        return 8 * self.size * (4 * n_vectors + 6)
 
-def _again(state: Stream, judges: IdArray) -> Again:
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        """Means: products with pivots; projections: similarities of a few rows to the buffer."""
+        return 8 * max(tile_rows * (PIVOTS + n_features), 2 * TILE_ROWS * self.size)
+
+
+def _buffer_memory(buffer: Buffer, n_rows: int, itemsize: int) -> int:
+    """A stream keeps all that it works with, but for a tile's similarities."""
+    return buffer.memory(n_rows, 0, itemsize) // 4
+
+
+def _again(state: Stream) -> Again:
     """The clusters of the buffer, made again by some of its rows; of none where that is dear."""
     F, weights = points(state.graph, state.values, state.vectors)
     k = state.n_clusters

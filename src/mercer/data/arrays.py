@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._types import FloatArray, IdArray
-from mercer.data.rows import BlockRows, Rows
-from mercer.data.source import Source
+from mercer.data.rows import BlockRows, Rows, n_bytes
+from mercer.data.source import Source, reading, rest, row_bytes
 
 __all__ = ["ArraySource", "BlockSource", "CSRSource", "working_dtype"]
 
@@ -41,6 +41,11 @@ class ArraySource:
     def dtype(self) -> np.dtype[Any]:
         return working_dtype(self.X.dtype)
 
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows are read: none where they are read as they stand."""
+        as_they_stand = self.X.dtype == self.dtype and self.X.flags.c_contiguous
+        return 0 if as_they_stand else n_rows * self.n_features * self.dtype.itemsize
+
     def read(self, start: int, stop: int) -> FloatArray:
         return np.ascontiguousarray(self.X[start:stop], dtype=self.dtype)
 
@@ -67,6 +72,11 @@ class CSRSource:
     @property
     def dtype(self) -> np.dtype[Any]:
         return working_dtype(self.X.dtype)
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row of the usual length takes."""
+        return n_bytes(self.X) // max(self.n_rows, 1) + 1
 
     def read(self, start: int, stop: int) -> sp.csr_array:
         return sp.csr_array(self.X[start:stop], dtype=self.dtype)
@@ -102,8 +112,22 @@ class BlockSource:
     def in_memory(self) -> bool:
         return all(source.in_memory for source in self.sources)
 
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes in all blocks."""
+        return sum(map(row_bytes, self.sources))
+
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows are read."""
+        return sum(reading(source, n_rows) for source in self.sources)
+
     def read(self, start: int, stop: int) -> Rows:
         return BlockRows(self.names, tuple(s.read(start, stop) for s in self.sources))
 
     def take(self, ids: IdArray) -> Rows:
         return BlockRows(self.names, tuple(source.take(ids) for source in self.sources))
+
+    def rest(self) -> None:
+        """Let go of what reading on would need."""
+        for source in self.sources:
+            rest(source)

@@ -22,6 +22,8 @@ from mercer.data.rows import Rows, part, stack, take
 
 __all__ = ["BatchSource", "ForwardSource", "Layout", "check_alike", "is_empty", "read_piece"]
 
+SPARSE_ROW = 64  # bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -41,6 +43,19 @@ class Layout:
         if self.is_sparse:
             return sp.csr_array(shape, dtype=self.dtype)
         return np.empty(shape, self.dtype)
+
+    def joined(self, pieces: Iterator[Rows], n_rows: int) -> Rows:
+        """The pieces under each other, in rows of their own: a batch may be filled again and again.
+
+        Dense ones go straight to their place: together they are held once, not twice.
+        """
+        if self.is_sparse:
+            return stack([piece.copy() for piece in pieces])
+        out, row = np.empty((n_rows, self.n_features), self.dtype), 0
+        for piece in pieces:
+            out[row : row + len(piece)] = piece
+            row += len(piece)
+        return out
 
 
 class Cursor:
@@ -155,19 +170,42 @@ class ForwardSource:
         """What must be held at a time to read any row (0: little)."""
         return 0
 
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes; a sparse one at least, for how long it is is not known before."""
+        if self.layout.is_sparse:
+            return SPARSE_ROW
+        return int(self.n_features * self.dtype.itemsize)
+
+    @property
+    def buffers(self) -> int:
+        """Bytes that the reader itself holds: a piece, and what it is made from."""
+        return 2 * self.piece_bytes
+
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows are read, they included."""
+        return self.buffers + n_rows * self.row_bytes
+
     def read(self, start: int, stop: int) -> Rows:
         start, stop, _ = slice(start, stop).indices(self.n_rows)
         if start >= stop:
             return self.layout.no_rows()
         with self.cursor.held():
-            return stack([_copy(rows) for _, rows in self.cursor.walk(self, start, stop)])
+            pieces = (rows for _, rows in self.cursor.walk(self, start, stop))
+            return self.layout.joined(pieces, stop - start)
 
     def take(self, ids: IdArray) -> Rows:
         if len(ids) == 0:
             return self.layout.no_rows()
         with self.cursor.held():
             cuts = np.flatnonzero(np.diff(_place(self.restarts, ids))) + 1
-            return stack([rows for near in np.split(ids, cuts) for rows in self._picks(near)])
+            pieces = (rows for near in np.split(ids, cuts) for rows in self._picks(near))
+            return self.layout.joined(pieces, len(ids))
+
+    def rest(self) -> None:
+        """Let go of what reading on from here would need: open files, buffers, a piece."""
+        with self.cursor.held():
+            self.cursor.close()
 
     def _picks(self, ids: IdArray) -> Iterator[Rows]:
         for first, rows in self.cursor.walk(self, int(ids[0]), int(ids[-1]) + 1):
@@ -337,12 +375,6 @@ def check_alike(
                 f"{what} differs from {model} in its {trait}: {here}, not {there}; "
                 f"all {all_of} must be alike"
             )
-
-
-def _copy(rows: Any) -> Rows:
-    """Rows of their own: who yields the batches may fill one buffer again and again."""
-    copy: Rows = rows.copy()
-    return copy
 
 
 def _place(restarts: IdArray, rows: Any) -> Any:

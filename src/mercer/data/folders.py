@@ -70,6 +70,11 @@ class ParquetFolder(ForwardSource):
             raise ValueError(f"the Parquet files in {path} have no rows; at least one is wanted")
         self._learn(parts=tuple(parts), n_rows=n_rows, restarts=np.concatenate(restarts))
 
+    @property
+    def buffers(self) -> int:
+        """Those of the first file: the others are written alike."""
+        return ParquetSource(self.parts[0].path, self.columns).buffers
+
     def pieces(self, start: int) -> Iterator[FloatArray]:
         firsts = [part.first_row for part in self.parts]
         number = int(np.searchsorted(firsts, start, side="right")) - 1

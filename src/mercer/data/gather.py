@@ -15,7 +15,7 @@ from mercer._progress import tell
 from mercer._types import FloatArray, IdArray
 from mercer.data.inputs import as_source
 from mercer.data.rows import BlockRows, Rows, packed, part, stack, unpacked
-from mercer.data.source import Source, spans
+from mercer.data.source import Source, rest, spans
 from mercer.data.sweep import GROUP, TASKS_PER_WORKER
 
 __all__ = ["gather"]
@@ -32,7 +32,9 @@ def gather(source: Source, ids: IdArray) -> Rows:
         lambda: packed(_gathered(source, ids)),
         lambda found: _are_rows(found, source, ids),
     )
-    return unpacked(kept)
+    rows = unpacked(kept)
+    rest(source)
+    return rows
 
 
 def _are_rows(kept: tuple[Any, ...], source: Source, ids: IdArray) -> bool:

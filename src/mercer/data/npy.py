@@ -57,6 +57,11 @@ class NpySource:
     def in_memory(self) -> bool:
         return False
 
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows are read: twice those that are cast or turned."""
+        is_turned = self.header.is_fortran or self.header.dtype != self.dtype
+        return CHUNK + (2 if is_turned else 1) * n_rows * self.n_features * self.dtype.itemsize
+
     def read(self, start: int, stop: int) -> FloatArray:
         start, stop, _ = slice(start, stop).indices(self.n_rows)
         with self._opened() as file:
@@ -89,11 +94,13 @@ class NpySource:
 
     def _picks(self, file: FileIO, strip: int, ids: IdArray) -> np.ndarray[Any, Any]:
         """Some rows of one strip: neighbours are read together."""
-        picks = [self._span(file, strip, 0, 0)]
+        none = self._span(file, strip, 0, 0)
+        picks, row = np.empty((len(ids), none.shape[1]), none.dtype), 0
         for near in self._neighbours(ids):
             rows = self._span(file, strip, int(near[0]), int(near[-1]) + 1)
-            picks.append(rows[near - near[0]])
-        return np.concatenate(picks)
+            picks[row : row + len(near)] = rows[near - near[0]]
+            row += len(near)
+        return picks
 
     def _neighbours(self, ids: IdArray) -> list[IdArray]:
         """Ascending row numbers, cut where a strip's next chunk begins."""

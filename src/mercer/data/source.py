@@ -10,7 +10,7 @@ import numpy as np
 from mercer._types import IdArray
 from mercer.data.rows import Rows
 
-__all__ = ["TILE", "Source", "spans"]
+__all__ = ["TILE", "Source", "reading", "rest", "row_bytes", "spans"]
 
 TILE = 8192  # rows per unit of arithmetic, counted from row 0, for any block size or thread count
 
@@ -21,7 +21,10 @@ class Source(Protocol):
 
     `read` and `take` give rows in a floating type (`dtype`): dense arrays, CSR with sorted
     indices, or column blocks. They check what they read (a truncated file, a changed length), but
-    not that the values are finite: `data.summary` does that in its pass.
+    not that the values are finite: `data.summary` does that in its pass. A method
+    ``reading(n_rows)`` may tell the bytes that reading so many rows holds, where that is more than
+    the rows themselves (a reader's buffers) or less (rows that are not copied), and ``row_bytes``
+    what a row takes, where it is not dense; ``rest()`` lets go of what only reading on needs.
     """
 
     @property
@@ -44,6 +47,26 @@ class Source(Protocol):
     def take(self, ids: IdArray) -> Rows:
         """The rows with these (ascending) numbers."""
         ...
+
+
+def reading(source: Any, n_rows: int) -> int:
+    """Bytes that a source holds while so many rows are read, they included."""
+    if hasattr(source, "reading"):
+        return int(source.reading(n_rows))
+    return n_rows * row_bytes(source)
+
+
+def row_bytes(source: Any) -> int:
+    """Bytes of a row in memory."""
+    if hasattr(source, "row_bytes"):
+        return int(source.row_bytes)
+    return int(source.n_features * source.dtype.itemsize)
+
+
+def rest(source: Any) -> None:
+    """Let a source go that is not read on for a while: its buffers are others' room."""
+    if hasattr(source, "rest"):
+        source.rest()
 
 
 def spans(n_rows: int, block_rows: int = TILE) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,11 @@ from mercer.data.stamp import FileStamp, arrow_path
 __all__ = ["CsvSource", "ParquetSource", "count_rows"]
 
 BUFFER = 2**16  # bytes read ahead in each column of a Parquet file
-BLOCK = 2**20  # bytes of CSV parsed at a time; no line may be longer
+BLOCK = 2**20  # bytes of CSV parsed at a time at most; no line may be longer
+LEAST_BLOCK, LINES = 2**18, 64  # ... and at least, or so many times the first line
+BLOCKS_HELD = 40  # by Arrow's reader of CSV: text, what is read ahead, and numbers (measured)
+OVERHEAD = 1.6  # resident bytes for each that Arrow's allocator has given out (measured)
+TOO_LONG = "a line is longer than"
 LONGEST_NAME, LONGEST_REASON = 100, 300  # characters of a file's own in a message
 CSV_ERROR = re.compile(r"In CSV column #(\d+): Row #(\d+): .*invalid value '(.*)'", re.DOTALL)
 
@@ -74,6 +78,16 @@ class TableSource(ForwardSource):
             f"{self.path!s} had {self.n_rows} rows when it was opened and {found} now; open it "
             "again, and leave it alone while it is read"
         )
+
+    @property
+    def buffers(self) -> int:
+        """What Arrow holds, and a tile of rows that is made of it."""
+        tile = TILE * self.n_features * self.dtype.itemsize
+        return int(OVERHEAD * self._arrow_bytes()) + tile
+
+    def _arrow_bytes(self) -> int:
+        """Bytes that Arrow allocates to read on."""
+        raise NotImplementedError
 
     def _open(self) -> None:
         """Settle path, stamp and selection, before anything is read."""
@@ -155,6 +169,20 @@ class ParquetSource(TableSource):
     def pieces(self, start: int) -> Iterator[FloatArray]:
         return self._dense(self._batches([column.name for column in self.chosen], start), start)
 
+    def _arrow_bytes(self) -> int:
+        """By a look at the largest row group: pages and dictionaries are of any size."""
+        groups = range(self.metadata.num_row_groups)
+        largest = max(groups, key=lambda group: self.metadata.row_group(group).total_byte_size)
+        pool = require("pyarrow", "io", "reading Parquet").default_memory_pool()
+        before = pool.bytes_allocated()
+        names = [column.name for column in self.chosen]
+        batches = self._batches(names, int(self.restarts[largest]))
+        first = next(batches)
+        held = pool.bytes_allocated() - before
+        del first
+        batches.close()  # type: ignore[attr-defined]
+        return max(int(held), 0)
+
     def _length(self, name: str, kind: Any) -> int | None:
         """The length of a column's lists: in its type, or else in its first row."""
         if not _is_list(kind):
@@ -175,6 +203,7 @@ class ParquetSource(TableSource):
         }
         first = int(np.searchsorted(self.restarts, start, side="right")) - 1
         with (
+            _released(),
             _in_words(self.path, "Parquet"),
             parquet.ParquetFile(arrow_path(self.path), metadata=self.metadata, **options) as file,
         ):
@@ -200,21 +229,34 @@ class CsvSource(TableSource):
     has_header: bool = field(init=False)
     names: tuple[str, ...] = field(init=False, repr=False)  # of all columns in the file
     flags: tuple[str, ...] = field(init=False, repr=False)  # of those that hold true and false
+    block: int = field(init=False, repr=False)  # bytes parsed at a time
 
     def __post_init__(self) -> None:
         self._open()
-        self._learn(has_header=True, names=(), flags=(), restarts=np.zeros(1, np.intp))
+        self._learn(has_header=True, names=(), flags=(), block=BLOCK)
+        self._learn(restarts=np.zeros(1, np.intp))
         names = self._read_names()
         if _are_numbers(names):
             self._learn(has_header=False)
             names = self._read_names()
-        self._learn(names=names)
+        line = sum(len(name) + 1 for name in names)
+        self._learn(names=names, block=min(max(LINES * line, LEAST_BLOCK), BLOCK))
         chosen = _choice(self.path, names, self.columns)
         self._choose([Column(name) for name in chosen], np.dtype(np.float64))
-        self._count(sum(len(rows) for rows in self.pieces(0)))
+        try:
+            self._count(self._counted())
+        except ValueError as error:
+            if TOO_LONG not in str(error) or self.block == BLOCK:
+                raise
+            self._learn(block=BLOCK)  # a line much longer than the first
+            self._count(self._counted())
 
     def pieces(self, start: int) -> Iterator[FloatArray]:
         return self._dense(self._batches(), start)
+
+    def _counted(self) -> int:
+        """All rows, read and checked."""
+        return sum(len(rows) for rows in self.pieces(0))
 
     def _read_names(self) -> tuple[str, ...]:
         with _in_words(self.path, "CSV"), self._reader([]) as reader:
@@ -231,8 +273,11 @@ class CsvSource(TableSource):
     def _batches(self) -> Iterator[Any]:
         self.stamp.check(self.path)
         names = [column.name for column in self.chosen]
-        with _in_words(self.path, "CSV", self.names), self._reader(names) as reader:
+        with _released(), _in_words(self.path, "CSV", self.names), self._reader(names) as reader:
             yield from reader
+
+    def _arrow_bytes(self) -> int:
+        return BLOCKS_HELD * self.block
 
     def _reader(self, names: list[str]) -> Any:
         """An open stream of these columns as numbers; of all, as they seem to be, if empty."""
@@ -244,12 +289,21 @@ class CsvSource(TableSource):
             arrow_path(self.path),
             csv.ReadOptions(
                 use_threads=False,
-                block_size=BLOCK,
+                block_size=self.block,
                 autogenerate_column_names=not self.has_header,
             ),
             csv.ParseOptions(delimiter="\t" if is_tab else ","),
             csv.ConvertOptions(include_columns=names, column_types=types),
         )
+
+
+@contextmanager
+def _released() -> Iterator[None]:
+    """Afterwards Arrow returns what it has freed: its allocator would keep it for later."""
+    try:
+        yield
+    finally:
+        require("pyarrow", "io", "reading tables").default_memory_pool().release_unused()
 
 
 def count_rows(path: str | os.PathLike[str]) -> int:
@@ -278,7 +332,7 @@ def _in_words(
             ) from error
         reason = str(error).partition("\n")[0].rstrip(".")[:LONGEST_REASON]
         if "straddling" in reason:
-            reason = f"a line is longer than {BLOCK} bytes"
+            reason = f"{TOO_LONG} {BLOCK} bytes"
         raise ValueError(
             f"{os.fspath(path)} cannot be read as {format}: {reason}; the file is damaged or "
             "incomplete, or of another format: write it again"

@@ -77,8 +77,14 @@ class ZarrSource(ForwardSource):
 
     @property
     def piece_bytes(self) -> int:
-        """What one band of chunks takes in memory."""
-        return self.piece_rows * self.n_features * self.array.dtype.itemsize
+        """What one band of chunks takes in memory: stored, decoded or cast, beside the rows."""
+        itemsize = max(self.array.dtype.itemsize, self.dtype.itemsize)
+        return self.piece_rows * self.n_features * itemsize
+
+    @property
+    def resting(self) -> int:
+        """What zarr's threads keep of the last chunks they decoded, between passes (measured)."""
+        return 3 * self.piece_bytes
 
     def pieces(self, start: int) -> Iterator[FloatArray]:
         if self.stamp is not None:

@@ -14,7 +14,7 @@ from mercer._progress import LineWriter, listening
 from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
-from mercer.cluster.plan import Work
+from mercer.cluster.memory import Work, dense_memory
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.data.rows import Rows, pad, part
 from mercer.data.source import Source
@@ -151,7 +151,7 @@ class KernelFeatures(FactorTransformer):
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
         enough = approximation.enough_rows()
         most = sample_rows if enough is None else min(max(enough, LEAST_DRAW), sample_rows)
-        return Work(approximation, most)
+        return Work(approximation, most, solving=dense_memory, sample_rows=most)
 
     def _rows(self, source: Source) -> FloatArray:
         return self._transformed(source, partial(_row_function, self.factor_), source.dtype)

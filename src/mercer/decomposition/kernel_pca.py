@@ -17,7 +17,7 @@ from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, RandomState
 from mercer.cluster.assignment import row_products
-from mercer.cluster.plan import Work
+from mercer.cluster.memory import Work, component_memory
 from mercer.cluster.problem import Problem, fit_factor, pose
 from mercer.data.rows import BlockRows, Rows, cast, part
 from mercer.data.source import Source, spans
@@ -194,7 +194,7 @@ class KernelPCA(FactorTransformer):
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        return Work(approximation, sample_rows)
+        return Work(approximation, sample_rows, solving=component_memory)
 
     def _preimage(
         self, factor: Any, found: PrincipalMap, problem: Problem, *, rng: np.random.Generator

@@ -137,10 +137,11 @@ def factor_map(
     degrees = F @ (F.T @ w.astype(F.dtype)).astype(F.dtype)
     least = 1e-6 * float(np.average(degrees, weights=w))
     clamped = degrees <= least
-    scaled = F * np.sqrt(w / np.maximum(degrees, least)).astype(F.dtype)[:, None]
+    scale = np.sqrt(w / np.maximum(degrees, least)).astype(F.dtype)[:, None]
     G = np.zeros((F.shape[1], F.shape[1]))
     for start, stop in spans(len(F)):
-        G += scaled[start:stop].T @ scaled[start:stop]
+        scaled = F[start:stop] * scale[start:stop]
+        G += scaled.T @ scaled
     pairs = leading_eigenpairs((G + G.T) / 2, m, solver=solver, rng=rng)
     kept = pairs.values > 1e-10 * pairs.values[0]
     V = pairs.vectors[:, kept] / np.sqrt(pairs.values[kept])

@@ -13,10 +13,10 @@ from mercer.data.format import RowFormat
 from mercer.data.inputs import as_source
 from mercer.data.rows import Rows, cast
 from mercer.data.sample import Sample
-from mercer.data.source import spans
+from mercer.data.source import TILE, spans
 from mercer.kernels.base import Kernel
 
-__all__ = ["DRAW", "Approximation", "Factor", "PivotFactor"]
+__all__ = ["DRAW", "Approximation", "DenseSizes", "Factor", "PivotFactor"]
 
 DRAW = 10  # rows per pivot to draw pivots from: more of them do not lower the error
 
@@ -69,9 +69,55 @@ class Approximation(Protocol):
         """Bytes that `fit` will hold on so many rows."""
         ...
 
+    def width(self, n_rows: int) -> int:
+        """Columns of the dense factor of so many rows."""
+        ...
+
+    def dense_bytes(self, n_rows: int, itemsize: int) -> int:
+        """Bytes of the dense factor of so many rows, and of what it keeps of its fit."""
+        ...
+
+    def dense_memory(self, n_rows: int, itemsize: int) -> int:
+        """Bytes while that is made of what `fit` gives."""
+        ...
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """Bytes while leading directions of its factor are found, the factor included."""
+        ...
+
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        """Bytes while so many rows are labelled by a factor of `n_rows`."""
+        ...
+
     def enough_rows(self) -> int | None:
         """A draw of so many rows chooses as well as all of them (None: each row counts)."""
         ...
+
+
+class DenseSizes:
+    """How large a thin dense factor and the work with it are; for `rank` columns."""
+
+    rank: Any
+
+    def width(self, n_rows: int) -> int:
+        return min(int(self.rank), n_rows)
+
+    def dense_bytes(self, n_rows: int, itemsize: int) -> int:
+        return n_rows * self.width(n_rows) * itemsize
+
+    def dense_memory(self, n_rows: int, itemsize: int) -> int:
+        return self.dense_bytes(n_rows, itemsize)
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """F, and scaled tiles of it or coordinates of all rows and the cones found in them."""
+        width = self.width(n_rows)
+        tile = min(n_rows, TILE) * width * (itemsize + 8) + 5 * 8 * width**2
+        cones = n_rows * (2 * itemsize * n_vectors + 80)
+        return n_rows * width * itemsize + max(tile, cones)
+
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        """Features of a tile in float64, and half as much while they are made."""
+        return 12 * tile_rows * self.width(n_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from mercer.data.inputs import as_source
 from mercer.data.rows import BlockRows, Rows, cast, take
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import spans
+from mercer.factors.base import DenseSizes
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import Laplacian
 
@@ -38,7 +39,7 @@ LEAST_SLOTS = 1024  # of a hash table; it grows
 GROUP, BLOCK = 16, 2**16  # grids that number a block of rows while it is in the cache
 
 
-class RandomBinning(BaseEstimator):
+class RandomBinning(DenseSizes, BaseEstimator):
     """K ≈ Z Zᵀ for the Laplacian exp(-γ‖x - y‖₁), Z sparse: one bin per row and grid.
 
     Algorithm 1 of [wu2018]: a grid draws a width from p(w) ∝ w k''(w) for each dimension, which is
@@ -103,6 +104,20 @@ class RandomBinning(BaseEstimator):
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         bins = n_rows * self.rank * (4 + 8)
         return bins + n_rows * (n_features * itemsize + 32) + 20 * self.rank * n_features
+
+    def width(self, n_rows: int) -> int:
+        return min(int(self.components), n_rows)
+
+    def dense_bytes(self, n_rows: int, itemsize: int) -> int:
+        return n_rows * (8 * self.width(n_rows) + 4 * self.rank)
+
+    def dense_memory(self, n_rows: int, itemsize: int) -> int:
+        return self.eigen_memory(n_rows, self.width(n_rows), itemsize)
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """Bin numbers and their bundles, Lanczos vectors, those that are found and their sums."""
+        basis = max(2 * n_vectors + 20, 3 * n_vectors) + 1
+        return n_rows * (6 * self.rank + 8 * (basis + 2 * n_vectors + 6))
 
     def check(self, kernel: Kernel | None) -> Laplacian:
         """Refuse parameters and kernels that no data could make right."""

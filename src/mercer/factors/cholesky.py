@@ -16,7 +16,7 @@ from mercer._types import FloatArray, IdArray
 from mercer.data.rows import Rows, cast, part, take
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, Source, spans
-from mercer.factors.base import DRAW, PivotFactor, pivot_factor
+from mercer.factors.base import DRAW, DenseSizes, PivotFactor, pivot_factor
 from mercer.kernels.base import Kernel
 
 __all__ = ["IncompleteCholesky", "pivoted_cholesky"]
@@ -28,7 +28,7 @@ KEEP = 0.3  # greedy: a candidate is kept while its residual is this part of the
 SHRUNK = 1e-3  # random: a candidate that lost this much to its own block waits for another
 
 
-class IncompleteCholesky(BaseEstimator):
+class IncompleteCholesky(DenseSizes, BaseEstimator):
     """K ≈ F Fᵀ with F = K[:, B] L⁻ᵀ, K[B, B] = L Lᵀ, for a few pivot rows B.
 
     Pivots are taken in blocks: candidates compete on their own small residual matrix, then all
@@ -121,8 +121,9 @@ class IncompleteCholesky(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         rank = min(self.rank, n_rows)
+        made = 3 if self.rare else 1  # with rare pivots F is made again, in pieces that are joined
         tiles = 3 * min(n_rows, TILE) * min(self.block, rank) * itemsize
-        return n_rows * rank * itemsize + tiles + 8 * rank**2
+        return made * n_rows * rank * itemsize + tiles + 8 * rank**2
 
     def _check(self) -> None:
         if self.pivots not in ("random", "greedy"):

@@ -10,14 +10,14 @@ from sklearn.base import BaseEstimator
 from mercer._threads import single_threaded_blas
 from mercer.data.rows import cast
 from mercer.data.sample import as_sample
-from mercer.factors.base import PivotFactor, pivot_factor
+from mercer.factors.base import DenseSizes, PivotFactor, pivot_factor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.kernels.base import Kernel
 
 __all__ = ["Exact"]
 
 
-class Exact(BaseEstimator):
+class Exact(DenseSizes, BaseEstimator):
     """K = F Fᵀ without approximation: O(n³) time, O(n²) memory.
 
     Parameters
@@ -73,3 +73,6 @@ class Exact(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         return 4 * 8 * n_rows**2
+
+    def width(self, n_rows: int) -> int:
+        return n_rows

@@ -17,6 +17,7 @@ from mercer.data.inputs import as_source
 from mercer.data.rows import Rows, cast, part, take
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, spans
+from mercer.factors.base import DenseSizes
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Laplacian
 from mercer.kernels.sums import CoordinateSums
@@ -26,7 +27,7 @@ __all__ = ["FourierFactor", "RandomFourier"]
 ERROR_ROWS = 500  # the kernel error is estimated on so many rows
 
 
-class RandomFourier(BaseEstimator):
+class RandomFourier(DenseSizes, BaseEstimator):
     """K ≈ F Fᵀ with f(x) = √(2/rank) [cos ω·x, sin ω·x], ω drawn from the kernel's spectrum.
 
     k(x - y) is the mean of cos ω·(x - y) over the spectrum [rahimi2007]: normal of variance 2γ
@@ -89,6 +90,9 @@ class RandomFourier(BaseEstimator):
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         tiles = 2 * min(n_rows, TILE)
         return (n_rows + tiles) * self.rank * itemsize + 2 * 8 * n_features * (self.rank // 2 + 1)
+
+    def width(self, n_rows: int) -> int:
+        return int(self.rank)
 
     def _checked(self, kernel: Kernel) -> RBF | Laplacian:
         if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):

@@ -97,6 +97,16 @@ class Neighbors(BaseEstimator):
         most = max(self.n_neighbors, MOST_NEIGHBORS)
         return 8 * n_rows * (2 * n_features + 6 * most) + 4 * max(PRODUCTS, PRODUCT_ROWS * n_rows)
 
+    def width(self, n_rows: int) -> int:
+        return 2 * max(self.n_neighbors, MOST_NEIGHBORS)
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """Ties, the graph both ways, and the vectors of an eigensolver."""
+        return 8 * n_rows * (3 * self.width(n_rows) + 8 * n_vectors + 20)
+
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        return self._landmarks(n_rows, self.n_neighbors).label_memory(n_rows, n_features, tile_rows)
+
     def check(self, kernel: Kernel | None) -> None:
         """Refuse parameters and kernels that no data could make right."""
         self._landmarks(1, self.n_neighbors).check(kernel)
@@ -130,6 +140,15 @@ class GivenAffinity(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         return 0  # nothing beside what was given; the eigensolver's vectors are few
+
+    def width(self, n_rows: int) -> int:
+        return 0
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        return 8 * n_rows * (8 * n_vectors + 20)
+
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

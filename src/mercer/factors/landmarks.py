@@ -126,7 +126,22 @@ class Landmarks(BaseEstimator):
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         p, q = self._rank(n_rows, 1), min(n_features, 2 * WIDE)
-        return 8 * (n_rows * (q + 2 * NEIGHBORS) + 4 * p * p) + 4 * max(PRODUCTS, PRODUCT_ROWS * p)
+        return 8 * n_rows * (q + 4 * self._most_neighbors()) + 4 * max(PRODUCTS, PRODUCT_ROWS * p)
+
+    def width(self, n_rows: int) -> int:
+        return 2 * self._most_neighbors()
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """The ties of all rows, the landmarks' graph and what is made of it on the way."""
+        p = self._rank(n_rows, 1)
+        return 8 * (n_rows * self.width(n_rows) + 3 * p * p + 4 * p * n_vectors)
+
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        p, q = self._rank(n_rows, 1), min(n_features, 2 * WIDE)
+        return 8 * tile_rows * (q + 2 * self.width(n_rows)) + 4 * max(PRODUCTS, PRODUCT_ROWS * p)
+
+    def _most_neighbors(self) -> int:
+        return int(self.n_neighbors or NEIGHBORS + 1)
 
     def _rank(self, n_rows: int, n_clusters: int) -> int:
         if self.rank == "auto":

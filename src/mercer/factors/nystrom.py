@@ -15,7 +15,7 @@ from mercer._types import FloatArray, IdArray
 from mercer.data.rows import BlockRows, Rows, cast, part, take
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, spans
-from mercer.factors.base import DRAW, PivotFactor
+from mercer.factors.base import DRAW, DenseSizes, PivotFactor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.given import GramMatrix
@@ -31,7 +31,7 @@ KMEANS_ROWS = 10_000  # so many rows (or 20 per centre) are enough to place the 
 NO_ROW = -1  # the number of a pivot that is no row of the source
 
 
-class Nystrom(BaseEstimator):
+class Nystrom(DenseSizes, BaseEstimator):
     """K ≈ F Fᵀ with F = K[:, B] V Λ^-½ Q, K[B, B] = V Λ Vᵀ, for pivots B drawn beforehand.
 
     The projection onto the span of the pivots, as in IncompleteCholesky, but these are chosen

@@ -16,7 +16,7 @@ from mercer._types import FloatArray, IdArray
 from mercer.data.rows import BlockRows, Rows, cast, part
 from mercer.data.sample import Sample, as_sample
 from mercer.data.source import TILE, spans
-from mercer.factors.base import PivotFactor
+from mercer.factors.base import DenseSizes, PivotFactor
 from mercer.factors.quantization import (
     MOST_BLOCKS,
     Quantization,
@@ -40,7 +40,7 @@ ERROR_ROWS = 200
 DENSE_VALUES = 2**28  # sparse rows are made dense up to here
 
 
-class Quantized(BaseEstimator):
+class Quantized(DenseSizes, BaseEstimator):
     """K_pq ≈ β_ij for rows p, q of the blocks i, j: an m×m eigenproblem for any number of rows.
 
     1. Rows are gathered into blocks: the first representative within `radius` (sequential
@@ -147,6 +147,14 @@ class Quantized(BaseEstimator):
         tile = min(n_rows, TILE) * (8 * n_features + (4 + itemsize) * m)
         n_bytes = 3 * 8 * m * n_features + 5 * 8 * m**2 + 16 * n_rows + tile
         return n_bytes + few * n_features * itemsize
+
+    def width(self, n_rows: int) -> int:
+        return min(self._limit(), n_rows)
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """Those of the blocks."""
+        blocks = self.width(n_rows)
+        return 8 * blocks * (5 * blocks + 4 * n_vectors)
 
     def check(self, kernel: Kernel) -> None:
         """Refuse parameters and kernels that no data could make right."""

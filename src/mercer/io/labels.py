@@ -27,7 +27,7 @@ from mercer.io.atomic import (
 )
 from mercer.io.npy import read_header
 
-__all__ = ["FORMATS", "check_output", "read_labels", "write_labels"]
+__all__ = ["FORMATS", "check_output", "read_labels", "room_for", "write_labels"]
 
 COLUMN = "label"
 GROUP_ROWS = 2**20  # per row group of a Parquet file, per chunk of zarr
@@ -63,7 +63,7 @@ def write_labels(
     check_output(path)
     label_format = _format_of(path)
     replaced = replacing_folder if label_format.is_folder else replacing
-    with _space_left(path), replaced(path) as temporary:
+    with room_for(path), replaced(path) as temporary:
         label_format.write(temporary, _in_order(tiles, n_rows), n_rows)
     return Path(path)
 
@@ -222,7 +222,7 @@ WHY_ZARR = ("io", "a .zarr folder of labels")
 
 
 @contextmanager
-def _space_left(path: str | os.PathLike[str]) -> Iterator[None]:
+def room_for(path: str | os.PathLike[str]) -> Iterator[None]:
     """A full disk, in words."""
     try:
         yield

@@ -19,6 +19,7 @@ Rule: TypeAlias = Literal["auto", "median", "scale"]
 
 SAMPLE = 1000
 PAIRS = 300  # rows whose pairs tell the mean similarity
+AT_ONCE = 64  # rows whose distances to all others are held
 NEIGHBOR = 7  # of a full sample; fewer rows, proportionally nearer
 
 
@@ -71,14 +72,19 @@ def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
     n = X.shape[0]
     if n == 1:
         return 1.0
-    D = kernel.distances(X, X)
-    rank = max(1, round(NEIGHBOR * n / SAMPLE))
-    np.fill_diagonal(D, 0.0)  # the row itself is its 0th neighbour
-    nearest = np.partition(D, min(rank, n - 1), axis=1)[:, min(rank, n - 1)]
+    rank = min(max(1, round(NEIGHBOR * n / SAMPLE)), n - 1)
+    nearest, least = np.empty(n), np.inf  # to the neighbour of this rank; to any that differs
+    for start in range(0, n, AT_ONCE):
+        few = np.arange(start, min(start + AT_ONCE, n))
+        D = kernel.distances(take(X, few), X)
+        D[few - start, few] = 0.0  # the row itself is its 0th neighbour
+        least = min(least, float(D[D > 0].min(initial=np.inf)))
+        D.partition(rank, axis=1)
+        nearest[few] = D[:, rank]
     root = np.sqrt if kernel.power == 2 else np.positive
     s = _weighted_median(root(nearest), weights)
     if s <= 0:  # distinct rows whose columns in this kernel agree: the nearest that differ
-        s = float(root(D[D > 0].min(initial=np.inf)))
+        s = float(root(least))
     return 1.0 / (8.0 * s**2) if kernel.power == 2 else 1.0 / (np.sqrt(8.0) * s)
 
 
@@ -106,10 +112,13 @@ def _widened(
 
 
 def _median_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
-    D = kernel.distances(X, X)
-    upper = np.triu_indices(len(D), 1)
-    pair_weights = weights[upper[0]] * weights[upper[1]]
-    return _inverse(_weighted_median(D[upper], pair_weights)) if len(upper[0]) else 1.0
+    D, n = kernel.distances(X, X), X.shape[0]
+    if n == 1:
+        return 1.0
+    pairs = np.concatenate([D[i, i + 1 :] for i in range(n)])
+    del D
+    pair_weights = np.concatenate([weights[i] * weights[i + 1 :] for i in range(n)])
+    return _inverse(_weighted_median(pairs, pair_weights))
 
 
 def _scale_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
@@ -123,10 +132,11 @@ def _scale_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """The mean of the lower and upper weighted medians, so that weight 2 is the value twice."""
     order = np.argsort(values)
-    total = np.cumsum(weights[order])
+    total = weights[order]
+    np.cumsum(total, out=total)
     half = total[-1] / 2
-    lower = values[order][np.searchsorted(total, half * (1 - 1e-12))]
-    upper = values[order][min(np.searchsorted(total, half * (1 + 1e-12)), len(values) - 1)]
+    lower = values[order[np.searchsorted(total, half * (1 - 1e-12))]]
+    upper = values[order[min(np.searchsorted(total, half * (1 + 1e-12)), len(values) - 1)]]
     return float(lower + upper) / 2
 
 

@@ -42,7 +42,7 @@ class FunctionKernel(Kernel):
                 f"the kernel function returned {K.dtype} of shape {K.shape} for {X.shape[0]} and "
                 f"{Y.shape[0]} rows; it must return numbers of shape {(X.shape[0], Y.shape[0])}"
             )
-        return K.astype(X.dtype, copy=False)
+        return K.astype(X.dtype)  # a copy: what the function returns is its owner's
 
 
 def _guarded(X: Rows) -> Rows:

@@ -273,8 +273,10 @@ def _repair_empty(F: FloatArray, weights: FloatArray, state: State) -> int:
 
 
 def _mean_variance(F: FloatArray, weights: FloatArray, norms: FloatArray) -> float:
-    total = weights.sum()
-    mean = weights @ F / total
+    total, sums = weights.sum(), np.zeros(F.shape[1])
+    for start, stop in spans(len(F)):  # a product of weights in float64 would cast all of F
+        sums += weights[start:stop] @ F[start:stop]
+    mean = sums / total
     return float(max(weights @ norms / total - mean @ mean, 0.0)) / F.shape[1]
 
 

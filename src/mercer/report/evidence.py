@@ -18,7 +18,7 @@ from mercer.metrics.pairs import adjusted_rand
 
 __all__ = ["agreement", "chance_cut", "cut_share", "loose_share", "nearest_ties"]
 
-BLOCK = 128  # rows that neighbours are sought for at a time: little memory
+BLOCK = 32  # rows that neighbours are sought for at a time: little memory
 CHANCE_CUTS = 8  # partitions by random centres that the found one is compared with
 
 
