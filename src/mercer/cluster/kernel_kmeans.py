@@ -15,6 +15,7 @@ from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
+from mercer.cluster.bandwidth import compare_bandwidths, is_automatic
 from mercer.cluster.base import Clusterer
 from mercer.cluster.diagnosis import Fit, diagnose
 from mercer.cluster.plan import Sweep, Work
@@ -158,6 +159,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 least_rows=self.n_clusters,
             )
             k = self._feasible_clusters(self.n_clusters, problem, record)
+            if is_automatic(kernel):
+                with record.stage("bandwidth"):
+                    problem = compare_bandwidths(problem, k)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
                 factor = densified(factor, problem.sample, rng=rng, threads=threads)
