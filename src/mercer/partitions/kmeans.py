@@ -149,7 +149,7 @@ def _with_moved_center(
         kept = np.minimum(nearest, to_draw)
         lost = weights * (np.minimum(second, to_draw) - kept)
         costs[m] = weights @ kept + np.bincount(state.labels, lost, k)
-    m, c = np.unravel_index(int(costs.argmin()), costs.shape)
+    m, c = divmod(int(costs.argmin()), k)
     moved = centers.copy()
     moved[c] = F[draws[m]]
     return moved
