@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer._types import IdArray
+from mercer._types import FloatArray, IdArray
 from mercer.cluster.diagnosis import evenly
 from mercer.cluster.problem import Problem
-from mercer.data.rows import cast, take
+from mercer.data.rows import Rows, cast, part, take
 from mercer.data.sample import Sample
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.kernels.bandwidth import other_gammas
@@ -27,6 +27,8 @@ __all__ = ["compare_bandwidths", "is_automatic"]
 # best of the candidates .68; cut ties not normalised, 15 neighbours, stability of halves and the
 # share of the kernel explained choose worse (.667, .666, .652, .636).
 ROWS = 1500  # that are clustered once per bandwidth
+SCALE_ROWS = 500  # of them, whose distances tell the median and the mean
+BLOCK = 250  # of them, that distances are computed to at a time: sparse rows are made dense there
 RANK = 128
 SWEEPS = 30
 NEIGHBORS = 7
@@ -61,9 +63,10 @@ def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
     n_neighbors = min(NEIGHBORS, len(few) // (4 * n_clusters))
     if n_clusters < 2 or n_neighbors < 2:
         return problem
-    others = other_gammas(kernel, few.rows, few.weights, float(kernel.gamma), rng=rng)
+    D, scale = _distances(kernel, few.rows), slice(SCALE_ROWS)
+    others = other_gammas(D[scale, scale], few.weights[scale], float(kernel.gamma))
     kernels = {name: with_gamma(kernel, gamma) for name, gamma in others.items()} | {"": kernel}
-    ties = nearest_ties(-kernel.distances(few.rows, few.rows), n_neighbors)
+    ties = nearest_ties(np.negative(D, out=D), n_neighbors)
     cuts = {
         name: normalized_cut(ties, _labels(each, few, n_clusters, rng), few.weights, n_clusters)
         for name, each in kernels.items()
@@ -77,6 +80,14 @@ def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
 def _part(sample: Sample, ids: IdArray) -> Sample:
     rows = cast(take(sample.rows, ids), np.float64)
     return Sample(rows, sample.weights[ids], sample.ids[ids], sample.format)
+
+
+def _distances(kernel: Exponential, rows: Rows) -> FloatArray:
+    n = rows.shape[0]
+    D = np.empty((n, n))
+    for start in range(0, n, BLOCK):
+        D[:, start : start + BLOCK] = kernel.distances(rows, part(rows, start, start + BLOCK))
+    return D
 
 
 def _labels(kernel: Kernel, few: Sample, n_clusters: int, rng: np.random.Generator) -> IdArray:

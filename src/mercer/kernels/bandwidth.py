@@ -50,39 +50,32 @@ def choose_gamma(
     """
     check_rule(rule)
     rules = {"auto": _neighbor_gamma, "median": _median_gamma, "scale": _scale_gamma}
-    X, weights = _some_rows(X, weights, rng)
+    n = min(X.shape[0], SAMPLE)
+    if n < X.shape[0]:
+        ids = np.sort(rng.choice(X.shape[0], n, replace=False))
+        X, weights = take(X, ids), weights[ids]
+    X = cast(X, np.float64)
     gamma = rules[rule](kernel, X, weights)
     if rule == "auto" and least_mean > 0:
         gamma = _widened(kernel, X, weights, gamma, least_mean)
     return gamma if np.isfinite(gamma) and gamma > 0 else 1.0  # one distinct row: any γ is right
 
 
-def other_gammas(
-    kernel: Exponential, X: Rows, weights: FloatArray, gamma: float, *, rng: np.random.Generator
-) -> dict[str, float]:
+def other_gammas(D: FloatArray, weights: FloatArray, gamma: float) -> dict[str, float]:
     """Bandwidths to compare γ with, by name: "far", "median", and "between" that and γ.
 
-    "far" is one over eight mean distances. Each follows the scale of X exactly as γ does.
+    `D` holds the kernel's distances between some rows; "far" is one over eight mean distances.
+    Each follows the scale of D exactly, as γ does.
     """
-    X, weights = _some_rows(X, weights, rng)
-    upper = np.triu_indices(X.shape[0], 1)
-    D = kernel.distances(X, X)[upper]
-    pair_weights = weights[upper[0]] * weights[upper[1]]
-    middle = _weighted_median(D, pair_weights) if len(D) else 0.0
+    upper = np.triu_indices(len(D), 1)
+    distances, pair_weights = D[upper], weights[upper[0]] * weights[upper[1]]
+    middle = _weighted_median(distances, pair_weights) if len(distances) else 0.0
     if middle <= 0 or not np.isfinite(middle):  # most rows agree: there is no scale to compare with
         return {}
     median = 1.0 / middle
     between = median * float(np.sqrt(gamma / median))
-    far = 1.0 / (FAR * float(np.average(D, weights=pair_weights)))
+    far = 1.0 / (FAR * float(np.average(distances, weights=pair_weights)))
     return {"far": far, "median": median, "between": between}
-
-
-def _some_rows(X: Rows, weights: FloatArray, rng: np.random.Generator) -> tuple[Rows, FloatArray]:
-    """At most SAMPLE of the rows, in float64."""
-    if X.shape[0] > SAMPLE:
-        ids = np.sort(rng.choice(X.shape[0], SAMPLE, replace=False))
-        X, weights = take(X, ids), weights[ids]
-    return cast(X, np.float64), weights
 
 
 def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
