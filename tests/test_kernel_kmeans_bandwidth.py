@@ -61,7 +61,7 @@ def test_a_ring_keeps_a_kernel_that_sees_it():
 def test_the_choice_is_told_and_kept_as_a_number():
     X, _ = unequal([1000, 100, 20], 13.0)
     model = KernelKMeans(3, random_state=0).fit(X)
-    assert "gamma by eight mean distances" in model.report_.bandwidth
+    assert "gamma by four mean distances" in model.report_.bandwidth
     assert "among 4 bandwidths" in model.report_.bandwidth
     assert isinstance(model.kernel_.gamma, float)
     assert "bandwidth" in {stage.name for stage in model.report_.stages}

@@ -62,7 +62,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale". "auto"
         compares four on at most 1,500 rows and keeps the one whose clusters split the fewest close
         neighbours: the neighbour rule of `mercer.kernels.bandwidth`, widened until n_clusters equal
-        clusters could explain half of the kernel; the median distance; one between them; and eight
+        clusters could explain half of the kernel; the median distance; one between them; and four
         mean distances, nearly plain k-means. A narrow kernel prefers small dense pieces to
         clusters, a wide one cuts rings and chains. ``RBF()`` is the same as "rbf"; sums and
         products of kernels take the neighbour rule.

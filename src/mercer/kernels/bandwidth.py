@@ -20,7 +20,7 @@ Rule: TypeAlias = Literal["auto", "median", "scale"]
 SAMPLE = 1000
 PAIRS = 300  # rows whose pairs tell the mean similarity
 NEIGHBOR = 7  # of a full sample; fewer rows, proportionally nearer
-FAR = 8.0  # mean distances: the kernel is nearly linear on the rows, kernel k-means nearly k-means
+FAR = 4.0  # mean distances: the kernel is nearly linear on most rows, and k-means nearly plain
 
 
 def check_rule(rule: str) -> None:
@@ -62,9 +62,9 @@ def choose_gamma(
 
 
 def other_gammas(D: FloatArray, weights: FloatArray, gamma: float) -> dict[str, float]:
-    """Bandwidths to compare γ with, by name: "far", "median", and "between" that and γ.
+    """Bandwidths to compare γ with, by name: "median", "far", and "between" the median and γ.
 
-    `D` holds the kernel's distances between some rows; "far" is one over eight mean distances.
+    `D` holds the kernel's distances between some rows; "far" is one over four mean distances.
     Each follows the scale of D exactly, as γ does.
     """
     upper = np.triu_indices(len(D), 1)
@@ -75,7 +75,7 @@ def other_gammas(D: FloatArray, weights: FloatArray, gamma: float) -> dict[str, 
     median = 1.0 / middle
     between = median * float(np.sqrt(gamma / median))
     far = 1.0 / (FAR * float(np.average(distances, weights=pair_weights)))
-    return {"far": far, "median": median, "between": between}
+    return {"median": median, "far": far, "between": between}
 
 
 def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
