@@ -32,7 +32,7 @@ BLOCK = 250  # of them, that distances are computed to at a time: sparse rows ar
 RANK = 128
 SWEEPS = 30
 NEIGHBORS = 7
-HANDICAPS = {"": 0.8, "far": 2.0}  # the rule gives way to what is better beyond the sample's noise
+HANDICAPS = {"": 0.7, "far": 2.0}  # the rule gives way to what is better beyond a sample's noise
 WORDS = {
     "between": "gamma between the neighbour rule and the median distance",
     "median": "gamma by the median distance",
@@ -55,8 +55,7 @@ def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
     Kernel k-means with a narrow kernel prefers small dense pieces to large clusters, with a wide
     one it is k-means and cuts rings and chains. Some rows are clustered with each bandwidth, and
     the partitions compared by a yardstick that no kernel enters: the normalised cut of the graph
-    of nearest rows. Of equal ones the median is kept, then the widest: k-means has fewer local optima
-    there. Nothing is drawn from the fit's random stream.
+    of nearest rows. Nothing is drawn from the fit's random stream.
     """
     kernel, rng = problem.kernel, np.random.default_rng(0)
     assert isinstance(kernel, Exponential)
@@ -69,13 +68,21 @@ def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
     kernels = {name: with_gamma(kernel, gamma) for name, gamma in others.items()} | {"": kernel}
     ties = nearest_ties(np.negative(D, out=D), n_neighbors)
     cuts = {
-        name: normalized_cut(ties, _labels(each, few, n_clusters, rng), few.weights, n_clusters)
+        name: HANDICAPS.get(name, 1.0)
+        * normalized_cut(ties, _labels(each, few, n_clusters, rng), few.weights, n_clusters)
         for name, each in kernels.items()
     }
-    best = min(cuts, key=lambda name: cuts[name] * HANDICAPS.get(name, 1.0))
+    best = _middle_of_the_least(cuts, kernels)
     rule = WORDS.get(best, problem.bandwidth)
     words = f"{rule}: its clusters split the fewest close neighbours among {len(cuts)} bandwidths"
     return replace(problem, kernel=kernels[best], bandwidth=words)
+
+
+def _middle_of_the_least(cuts: dict[str, float], kernels: dict[str, Exponential]) -> str:
+    """The name of the smallest cut; of equal ones the middle bandwidth, farthest from failing."""
+    least = min(cuts.values())
+    equal = [name for name in cuts if cuts[name] <= least]
+    return sorted(equal, key=lambda name: kernels[name].gamma)[(len(equal) - 1) // 2]
 
 
 def _part(sample: Sample, ids: IdArray) -> Sample:
