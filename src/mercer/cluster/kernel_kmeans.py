@@ -15,6 +15,7 @@ from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
+from mercer.cluster.bandwidth import compare_bandwidths, is_automatic
 from mercer.cluster.base import Clusterer
 from mercer.cluster.diagnosis import Fit, diagnose, judges
 from mercer.cluster.memory import Sweep, Work, kmeans_memory
@@ -58,15 +59,19 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)`` or
         ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``, or a function of (X, Y);
         None is the approximation's own: the Laplacian for "binning", else RBF.
-    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale". "auto" is
-        the neighbour rule of `mercer.kernels.bandwidth`, widened where n_clusters equal clusters
-        could not explain half of the kernel: a narrower kernel makes kernel k-means prefer small
-        dense pieces to clusters (three far blobs in the plane: ARI 0.5 without, 1.0 with it).
+    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale". "auto"
+        compares four on at most 1,500 rows and keeps the one whose clusters split the fewest close
+        neighbours: the neighbour rule of `mercer.kernels.bandwidth`, widened until n_clusters equal
+        clusters could explain half of the kernel; the median distance; one between them; and four
+        mean distances, nearly plain k-means. A narrow kernel prefers small dense pieces to
+        clusters, a wide one cuts rings and chains. ``RBF()`` is the same as "rbf"; sums and
+        products of kernels take the neighbour rule.
     approximation : "cholesky", "nystrom", "fourier", "binning" (k-means on the 32 leading
         principal directions of the bins) or "exact", or an object such as
         ``IncompleteCholesky(tol=1e-3)``.
     rank : size of a named approximation.
-    n_init : runs from different starts; the best is kept.
+    n_init : runs from different starts; the best is kept. A start is the best of a few short runs,
+        whose centres are moved while that helps.
     max_iter, tol : at most so many sweeps, or until the centres move by less than `tol` times the
         mean variance of F's columns.
     max_memory : bytes or words like "500MB" that Mercer may hold; None is half of what is free.
@@ -158,6 +163,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 least_rows=self.n_clusters,
             )
             k = self._feasible_clusters(self.n_clusters, problem, record)
+            if is_automatic(kernel):
+                with record.stage("bandwidth"):
+                    problem = compare_bandwidths(problem, k)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
                 factor = densified(factor, problem.sample, rng=rng, threads=threads)

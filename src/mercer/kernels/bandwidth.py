@@ -13,7 +13,7 @@ from mercer.data.rows import Rows, cast, take
 if TYPE_CHECKING:
     from mercer.kernels.exponential import Exponential
 
-__all__ = ["Rule", "check_rule", "choose_gamma", "scaled_gamma"]
+__all__ = ["Rule", "check_rule", "choose_gamma", "other_gammas", "scaled_gamma"]
 
 Rule: TypeAlias = Literal["auto", "median", "scale"]
 
@@ -21,6 +21,7 @@ SAMPLE = 1000
 PAIRS = 300  # rows whose pairs tell the mean similarity
 AT_ONCE = 64  # rows whose distances to all others are held
 NEIGHBOR = 7  # of a full sample; fewer rows, proportionally nearer
+FAR = 4.0  # mean distances: the kernel is nearly linear on most rows, and k-means nearly plain
 
 
 def check_rule(rule: str) -> None:
@@ -66,6 +67,23 @@ def choose_gamma(
     if rule == "auto" and least_mean > 0:
         gamma = _widened(kernel, X, weights, gamma, least_mean)
     return gamma if np.isfinite(gamma) and gamma > 0 else 1.0  # one distinct row: any γ is right
+
+
+def other_gammas(D: FloatArray, weights: FloatArray, gamma: float) -> dict[str, float]:
+    """Bandwidths to compare γ with, by name: "median", "far", and "between" the median and γ.
+
+    `D` holds the kernel's distances between some rows; "far" is one over four mean distances.
+    Each follows the scale of D exactly, as γ does.
+    """
+    upper = np.triu_indices(len(D), 1)
+    distances, pair_weights = D[upper], weights[upper[0]] * weights[upper[1]]
+    middle = _weighted_median(distances, pair_weights) if len(distances) else 0.0
+    if middle <= 0 or not np.isfinite(middle):  # most rows agree: there is no scale to compare with
+        return {}
+    median = 1.0 / middle
+    between = median * float(np.sqrt(gamma / median))
+    far = 1.0 / (FAR * float(np.average(distances, weights=pair_weights)))
+    return {"median": median, "far": far, "between": between}
 
 
 def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:

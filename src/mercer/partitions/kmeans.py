@@ -21,8 +21,11 @@ __all__ = ["Partition", "kmeans", "nearest_center", "scores_of_centers", "sums_b
 _jit = LazyModule("mercer.partitions._jit")
 
 INIT_ROWS = 10_000  # of more than twice as many rows (or 20 per cluster), a sample starts
-INIT_RUNS = 5
+INIT_RUNS = 3  # short runs that a start is the best of; fewer where n_init brings its own
 INIT_SWEEPS = 10
+MOVE_DRAWS = 8  # rows that a centre may move to
+FAILED_MOVES = 3  # in a row, after which the start is good enough
+LEAST_GAIN = 1e-3  # of the inertia, that makes a move worth another
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,12 @@ def kmeans(
     norms = np.empty(len(F))
     _jit.row_norms(F, norms)
     least_shift = tol * _mean_variance(F, weights, norms)
+    start_runs = max(1, INIT_RUNS // n_init)
     runs = []
     for _ in range(n_init):
-        start = starting_centers(F, weights, norms, n_clusters, least_shift=least_shift, rng=rng)
+        start = starting_centers(
+            F, weights, norms, n_clusters, n_runs=start_runs, least_shift=least_shift, rng=rng
+        )
         runs.append(
             lloyd(
                 F,
@@ -82,24 +88,71 @@ def starting_centers(
     norms: FloatArray,
     n_clusters: int,
     *,
+    n_runs: int,
     least_shift: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """k-means++; for many rows, the best of a few runs on some of them.
+    """The best of a few short runs from k-means++, improved; for many rows, on some of them.
 
     A sweep over a sample costs a fraction of one over all rows, and leaves few of those to make.
     """
     size = max(INIT_ROWS, 20 * n_clusters)
     if len(F) <= 2 * size:
-        return kmeans_plus_plus(F, weights, norms, n_clusters, rng=rng)
+        return _best_of_short_runs(F, weights, norms, n_clusters, n_runs, least_shift, rng)
     ids = np.sort(rng.choice(len(F), size, replace=False))
     some, w, n = F[ids], weights[ids], norms[ids]
-    runs = []
-    for _ in range(INIT_RUNS):
-        start = kmeans_plus_plus(some, w, n, n_clusters, rng=rng)
-        runs.append(lloyd(some, w, n, start, max_iter=INIT_SWEEPS, least_shift=least_shift))
-    best = min(runs, key=lambda run: run.inertia).centers
+    best = _best_of_short_runs(some, w, n, n_clusters, INIT_RUNS, least_shift, rng)
     return lloyd(some, w, n, best, max_iter=5 * INIT_SWEEPS, least_shift=least_shift).centers
+
+
+def _best_of_short_runs(
+    F: FloatArray,
+    weights: FloatArray,
+    norms: FloatArray,
+    n_clusters: int,
+    n_runs: int,
+    least_shift: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Centres after a few sweeps from the most promising of so many starts, some moved again."""
+    starts = [kmeans_plus_plus(F, weights, norms, n_clusters, rng=rng) for _ in range(n_runs)]
+    if n_runs == 1 or n_clusters == 1:
+        return starts[0]
+    short = partial(lloyd, F, weights, norms, max_iter=INIT_SWEEPS, least_shift=least_shift)
+    best = min((short(start) for start in starts), key=lambda run: run.inertia)
+    failed = 0
+    while failed < FAILED_MOVES:
+        moved = short(_with_moved_center(F, weights, norms, best.centers, rng))
+        is_better = moved.inertia < (1.0 - LEAST_GAIN) * best.inertia
+        best, failed = (moved, 0) if is_better else (best, failed + 1)
+    return best.centers
+
+
+def _with_moved_center(
+    F: FloatArray,
+    weights: FloatArray,
+    norms: FloatArray,
+    centers: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """One centre put on a row drawn like those of k-means++, the pair that costs least.
+
+    A step of local search [lattanzi2019]: where a start gave two centres to one cluster and one to
+    two, sweeps alone never mend it.
+    """
+    state, k = State.before(len(F), centers.shape), len(centers)
+    _sweep(F, weights, norms, centers, None, state, 1)
+    nearest, second = state.upper**2, state.lower**2
+    draws = _draw(weights * nearest, rng.random(MOVE_DRAWS))
+    costs = np.empty((MOVE_DRAWS, k))  # with centre c on draw m
+    for m, to_draw in enumerate(_squared_distances(F, norms, draws).T):
+        kept = np.minimum(nearest, to_draw)
+        lost = weights * (np.minimum(second, to_draw) - kept)
+        costs[m] = weights @ kept + np.bincount(state.labels, lost, k)
+    m, c = divmod(int(costs.argmin()), k)
+    moved = centers.copy()
+    moved[c] = F[draws[m]]
+    return moved
 
 
 def kmeans_plus_plus(

@@ -8,6 +8,7 @@ clusters these rows were given.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +17,14 @@ from scipy.sparse.csgraph import connected_components
 from mercer._types import FloatArray, IdArray
 from mercer.metrics.pairs import adjusted_rand
 
-__all__ = ["agreement", "chance_cut", "cut_share", "loose_share", "nearest_ties"]
+__all__ = [
+    "agreement",
+    "chance_cut",
+    "cut_share",
+    "loose_share",
+    "nearest_ties",
+    "normalized_cut",
+]
 
 BLOCK = 32  # rows that neighbours are sought for at a time: little memory
 CHANCE_CUTS = 8  # partitions by random centres that the found one is compared with
@@ -42,6 +50,24 @@ def cut_share(ties: IdArray, labels: IdArray) -> float:
     if by_chance <= 0:
         return 0.0
     return float((labels[ties] != labels[:, None]).mean()) / by_chance
+
+
+def normalized_cut(ties: IdArray, labels: IdArray, weights: FloatArray, n_clusters: int) -> float:
+    """The mean over clusters of the share of a cluster's ties that leave it, in [0, 1].
+
+    The normalised cut [shi2000] of the graph of nearest rows; a cluster without rows counts as 1.
+    """
+    w = weights / weights.max()
+    strength = (w[:, None] * w[ties]).ravel()
+    one, other = np.repeat(labels, ties.shape[1]), labels[ties].ravel()
+    leaving = strength * (one != other)
+
+    def by_cluster(values: FloatArray) -> Any:
+        return np.bincount(one, values, n_clusters) + np.bincount(other, values, n_clusters)
+
+    total = by_cluster(strength)
+    shares = np.where(total > 0, by_cluster(leaving) / np.where(total > 0, total, 1.0), 1.0)
+    return float(shares.mean())
 
 
 def chance_cut(
