@@ -99,7 +99,8 @@ def test_a_grid_search_over_kernel_and_rank():
 def test_a_grid_search_over_clusters_scored_by_the_model_itself():
     """`score` is minus the inertia: more clusters score higher, as with scikit-learn's KMeans."""
     X, _ = blobs(240, n_clusters=3, random_state=0)
-    search = GridSearchCV(KernelKMeans(random_state=0), {"n_clusters": [2, 3]}, cv=3).fit(X)
+    model = KernelKMeans(gamma=0.1, random_state=0)  # "auto" depends on the number of clusters
+    search = GridSearchCV(model, {"n_clusters": [2, 3]}, cv=3).fit(X)
     assert search.best_params_ == {"n_clusters": 3}
 
 

@@ -211,7 +211,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the inertia of these rows: -Σ w min‖f - c‖²."""
+        """Minus the inertia of these rows: -Σ w min‖f - c‖².
+
+        Scores of models with different kernels are not comparable, and gamma="auto" depends on the
+        rows and on n_clusters: compare numbers of clusters with gamma given as a number.
+        """
         tiles, n_rows = self._work(X, self._distances, stage="score")
         weights = checked_weights(sample_weight, n_rows)
         total = 0.0
@@ -265,8 +269,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         is_sampled = source.n_rows > EXACT_ROWS
         full = Sweep("full sweeps", least=1, most=min(FULL_SWEEPS, self.max_iter))
         sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
-        solving = partial(kmeans_memory, self.n_clusters)
-        return Work(approximation, sample_rows, sweeps, self.n_clusters, solving=solving)
+        k = int(self.n_clusters)
+        solving = partial(kmeans_memory, k)
+        return Work(approximation, sample_rows, sweeps, k, solving=solving)
 
     def _labeller(self) -> Any:
         return self._assignment().counted_labels

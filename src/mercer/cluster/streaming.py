@@ -553,12 +553,13 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return diagnose(Fit(totals, labels, decide, _again(state), problem.kernel), problem, record)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        buffer = Buffer(self._max_size(), self.n_neighbors, self.n_clusters)
+        k = int(self.n_clusters)
+        buffer = Buffer(self._max_size(), self.n_neighbors, k)
         if source.n_rows <= EXACT_ROWS:  # all rows are in the sample, and streamed from there
             sweeps: tuple[Sweep, ...] = (Sweep("labels"),)
-            return Work(buffer, source.n_rows, sweeps, self.n_clusters, kept=_buffer_memory)
+            return Work(buffer, source.n_rows, sweeps, k, kept=_buffer_memory)
         sweeps, first = (Sweep("stream"), Sweep("labels")), self._initial_size()
-        return Work(buffer, first, sweeps, self.n_clusters, kept=_buffer_memory, sample_rows=first)
+        return Work(buffer, first, sweeps, k, kept=_buffer_memory, sample_rows=first)
 
     def _labeller(self) -> Any:
         return partial(counted_labels_of_rows, self._centers(self.stream_))

@@ -58,6 +58,8 @@ class RowFormat:
         dtype = np.dtype(dtype or self.dtype)
         if self.shift is None and self.exponent == 0:
             return X.astype(dtype, copy=False)
+        if sp.issparse(X) and self.shift is not None:
+            X = X.toarray()  # rows of a dense fit
         if sp.issparse(X):
             scaled = np.multiply(X.data, self._scale, dtype=np.float64).astype(dtype, copy=False)
             return sp.csr_array((scaled, X.indices, X.indptr), shape=X.shape)
