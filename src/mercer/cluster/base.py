@@ -156,7 +156,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 f"X has {n_distinct} distinct rows (of positive weight) for n_clusters={asked}; "
                 f"{n_distinct} clusters were made"
             )
-        return min(asked, n_distinct)
+        return int(min(asked, n_distinct))
 
     def _common_state(
         self, problem: Problem, order: IdArray, labels: IdArray | None, weights: FloatArray

@@ -58,9 +58,14 @@ class Selection:
 
     @property
     def is_at_edge(self) -> bool:
-        """Whether the scores might rise beyond the bandwidths that were compared."""
-        row = int(np.nanargmax(self.scores)) // len(self.n_clusters)
-        return len(self.gammas) > 2 and row in (0, len(self.gammas) - 1)
+        """Whether the scores might rise beyond the bandwidths that were compared.
+
+        Not where others inside the range do as well: then the edge is part of a plateau.
+        """
+        inside = self.scores[1:-1]
+        if len(inside) == 0:
+            return False
+        return bool(np.isnan(inside).all() or np.nanmax(self.scores) > np.nanmax(inside) + ALIKE)
 
     def ranking(self) -> list[Candidate]:
         """For each number of clusters its best bandwidth, best first: the best and runners-up."""
