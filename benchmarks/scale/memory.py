@@ -122,6 +122,7 @@ def child(warm: Path, path: Path, budgets: list[int], names: list[str]) -> list[
     import warnings
 
     warnings.simplefilter("ignore")
+    estimators("1GB")  # imports the library
     results, about = [], {"source": path.suffix[1:], "imports": memory_now()}
     for name in names:
         estimators("1GB")[name].fit(str(warm))
@@ -174,8 +175,8 @@ def _write(results: list[dict[str, Any]], about: Any, n_rows: int) -> None:
         "",
         f"{n_rows:,} rows × {FEATURES} columns (float32; in the csv file float64) in a file; the "
         "growth of the process during `fit`, in MB, after a fit of the same kind on "
-        f"{WARM_ROWS:,} rows (the stream: of {STREAM_ROWS:,} rows). “–”: refused before the work (`BudgetError`, which says what would "
-        "fit).",
+        f"{WARM_ROWS:,} rows (the stream: of {STREAM_ROWS:,} rows). “–”: refused before the work "
+        "(`BudgetError`, which says what would fit).",
         "",
         "| estimator | source | " + " | ".join(f"{b} MB" for b in BUDGETS) + " |",
         "|---|---|" + "---|" * len(BUDGETS),
