@@ -122,6 +122,7 @@ def child(warm: Path, path: Path, budgets: list[int], names: list[str]) -> list[
     import warnings
 
     warnings.simplefilter("ignore")
+    estimators("1GB")  # imports the library
     results, about = [], {"source": path.suffix[1:], "imports": memory_now()}
     for name in names:
         estimators("1GB")[name].fit(str(warm))
