@@ -58,14 +58,8 @@ class Selection:
 
     @property
     def is_at_edge(self) -> bool:
-        """Whether the scores might rise beyond the bandwidths that were compared.
-
-        Not where others inside the range do as well: then the edge is part of a plateau.
-        """
-        inside = self.scores[1:-1]
-        if len(inside) == 0:
-            return False
-        return bool(np.isnan(inside).all() or np.nanmax(self.scores) > np.nanmax(inside) + ALIKE)
+        """Whether the chosen bandwidth is the first or the last of those that were compared."""
+        return len(self.gammas) > 2 and self.best.gamma in (self.gammas[0], self.gammas[-1])
 
     def ranking(self) -> list[Candidate]:
         """For each number of clusters its best bandwidth, best first: the best and runners-up."""
