@@ -19,7 +19,7 @@ from mercer.partitions.kmeans import kmeans, nearest_center, scores_of_centers
 from mercer.report.evidence import nearest_ties, normalized_cut
 from mercer.selection.bandwidths import with_gamma
 
-__all__ = ["compare_bandwidths", "is_automatic"]
+__all__ = ["compare_bandwidths", "comparison_memory", "is_automatic"]
 
 # What these were chosen on: all 65 sets of the clustering suite of benchmarks/suite.py and its 12
 # tables, so their scores are no blind confirmation. Even and odd sets of the suite, mean ARI (sets
@@ -50,6 +50,12 @@ def is_automatic(kernel: Kernel) -> bool:
         and isinstance(kernel.gamma, str)
         and (kernel.gamma == "auto")
     )
+
+
+def comparison_memory(n_rows: int) -> int:
+    """Bytes that `compare_bandwidths` holds for a sample of so many rows."""
+    few, scale = min(n_rows, ROWS), min(n_rows, SCALE_ROWS)
+    return 8 * few * (few + 3 * BLOCK + 3 * RANK) + 8 * 4 * scale**2
 
 
 def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:

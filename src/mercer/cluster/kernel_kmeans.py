@@ -15,7 +15,7 @@ from mercer._random import as_generator
 from mercer._threads import n_threads, single_threaded_blas
 from mercer._types import FloatArray, IdArray, RandomState
 from mercer.cluster.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
-from mercer.cluster.bandwidth import compare_bandwidths, is_automatic
+from mercer.cluster.bandwidth import compare_bandwidths, comparison_memory, is_automatic
 from mercer.cluster.base import Clusterer
 from mercer.cluster.diagnosis import Fit, diagnose, judges
 from mercer.cluster.memory import Sweep, Work, kmeans_memory
@@ -265,13 +265,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        self._kernel(approximation)
+        kernel = self._kernel(approximation)
         is_sampled = source.n_rows > EXACT_ROWS
         full = Sweep("full sweeps", least=1, most=min(FULL_SWEEPS, self.max_iter))
         sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
         k = int(self.n_clusters)
         solving = partial(kmeans_memory, k)
-        return Work(approximation, sample_rows, sweeps, k, solving=solving)
+        compared = comparison_memory(sample_rows) if is_automatic(kernel) else 0
+        return Work(approximation, sample_rows, sweeps, k, solving=solving, before=compared)
 
     def _labeller(self) -> Any:
         return self._assignment().counted_labels

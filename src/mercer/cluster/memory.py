@@ -61,11 +61,10 @@ class Work:
     sweeps: tuple[Sweep, ...] = ()
     n_clusters: int = 1  # rows that a trial needs at least
     trial: Any = None  # the estimator for fewer rows, where it cannot be the same
-    solving: Callable[[Any, int, int], int] | None = (
-        None  # see `dense_work`; bytes after the factor
-    )
+    solving: Callable[[Any, int, int], int] | None = None  # bytes after the factor is made
     kept: Callable[[Any, int, int], int] | None = None  # the same: bytes that stay to the end
     sample_rows: int | None = None  # that are kept of the drawn ones; None: all
+    before: int = 0  # bytes beside the sample, before the factor is made
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,8 @@ class Needs:
         labels = 8 * self.source.n_rows if self.source.in_memory and work.sweeps else 0
         judging = pairs + again if work.n_clusters > 1 else 0
         sample = (row_bytes(self.source) + 24) * self.n_sample + self.resting
-        return sample + max(few_pairs, made, solved, kept + labels + max(passes, judging))
+        after = kept + labels + max(passes, judging)
+        return sample + max(few_pairs, work.before, made, solved, after)
 
 
 def demand_fit(estimator: Any, source: Source, budget: Budget, *, has_weights: bool = False) -> Any:
