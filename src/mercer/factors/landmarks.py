@@ -51,7 +51,7 @@ class Landmarks(BaseEstimator):
     """K ≈ B D_L⁻¹ Bᵀ with B sparse: n_neighbors weights per row, on `rank` landmarks.
 
     1. More than 64 features (or sparse rows) are projected on the principal components of 5,000
-       rows that keep 90 % of their variance.
+       rows that keep 90 % of their variance, and of the variance of differences between near rows.
     2. Landmarks are means: a random start, `sweeps` of Lloyd on 10 rows per landmark.
     3. The nearest landmarks are found exactly: by products, or by a grid for up to 3 features.
     4. Weights are exp(-γ‖x - l‖²) with γ = 1/(2s²), s the mean distance of a row to its
