@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._checkpoint import remembered
 from mercer._types import FloatArray, IdArray
 from mercer.cluster.label_store import store_for
 from mercer.cluster.problem import Problem, check_values
@@ -180,7 +181,16 @@ def counted_labels(
         kept[start : start + len(tile)] = tile
         return tuple(sums)
 
-    return labels, folded(sweep(source, counts(True), deliver=write, **how), add_each)
+    passes: list[tuple[Any, ...]] = []
+
+    def compute() -> tuple[Any, ...]:
+        passes.append(folded(sweep(source, counts(True), deliver=write, **how), add_each))
+        return passes[-1]
+
+    if source.in_memory:
+        return labels, compute()
+    sums = remembered("labels", source, (counts(True), problem.weights), compute)
+    return None, sums if passes else compute()  # a checkpoint remembers sums, not labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from mercer._memory import Budget
 from mercer._types import FloatArray
-from mercer.cluster.memory import demand_fit
+from mercer.cluster.memory import demand_sample, demand_start
 from mercer.data.arrays import ArraySource
 from mercer.data.distinct import EXACT_ROWS, distinct_rows
 from mercer.data.format import RowFormat
@@ -93,7 +93,7 @@ def pose(
         weights = checked_weights(sample_weight, source.n_rows)
         kernel = kernel.named_columns(source.feature_names)
         record.gives_back = source.n_rows > EXACT_ROWS or not source.in_memory
-        _, block_rows = demand_fit(estimator, source, budget, has_weights=weights is not None)
+        needs, block_rows = demand_start(estimator, source, budget, has_weights=weights is not None)
         summary = summarize(source, block_rows=block_rows)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
@@ -101,6 +101,7 @@ def pose(
             sample, kernel = _precomputed_sample(source, weights, takes_graph)
         else:
             sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
+        demand_sample(needs, budget, len(sample))
     with record.stage("kernel"):
         bandwidth = _bandwidth_words(kernel, least_mean)
         if is_used:
