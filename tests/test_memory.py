@@ -52,16 +52,24 @@ def test_every_fit_keeps_to_its_budget(name: str, source: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", estimators("1GB"))
-def test_what_cannot_fit_is_refused_before_a_row_is_read(name: str) -> None:
-    source = Unread(np.zeros((150_000, 16), np.float32))
+def test_what_cannot_fit_is_refused_before_the_first_pass(name: str) -> None:
+    source = Counted(np.random.default_rng(0).random((150_000, 16), np.float32))
     with pytest.raises(BudgetError, match="raise max_memory"):
         estimators("10MB")[name].fit(source)
-    assert not source.was_read
+    assert source.n_read <= TILE
+
+
+def test_rows_that_repeat_are_counted_once() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 3))[np.arange(20_000) % 500]
+    model = KernelKMeans(3, approximation="exact", max_memory="100MB", random_state=0).fit(X)
+    assert model.report_.n_distinct == 500
+    with pytest.raises(BudgetError, match=r"Exact.* on 500 rows .* raise max_memory"):
+        KernelKMeans(3, approximation="exact", max_memory="5MB").fit(X)
 
 
 @pytest.mark.parametrize("name", estimators("1GB"))
 def test_a_rank_that_is_advised_fits(name: str) -> None:
-    source, estimator = Unread(np.zeros((150_000, 16), np.float32)), estimators("60MB")[name]
+    source, estimator = Counted(np.zeros((150_000, 16), np.float32)), estimators("60MB")[name]
     try:
         demand_fit(estimator, source, Budget.of("60MB"))
     except BudgetError as error:
@@ -72,7 +80,7 @@ def test_a_rank_that_is_advised_fits(name: str) -> None:
 
 
 def test_blocks_get_what_the_rest_leaves() -> None:
-    source = Unread(np.zeros((150_000, 64), np.float32))
+    source = Counted(np.zeros((150_000, 64), np.float32))
     rows = [
         demand_fit(KernelKMeans(3, rank=64), source, Budget.of(f"{mb}MB"))[1]
         for mb in (95, 130, 400, 2000)
@@ -86,7 +94,7 @@ def test_blocks_get_what_the_rest_leaves() -> None:
 
 
 def test_threads_and_weights_are_counted() -> None:
-    source, budget = Unread(np.zeros((150_000, 16), np.float32)), Budget.of("2GB")
+    source, budget = Counted(np.zeros((150_000, 16), np.float32)), Budget.of("2GB")
     one, _ = demand_fit(KernelKMeans(3), source, budget)
     four, _ = demand_fit(KernelKMeans(3, n_jobs=4), source, budget)
     weighted, _ = demand_fit(KernelKMeans(3), source, budget, has_weights=True)
@@ -112,20 +120,22 @@ def test_rows_that_stand_in_memory_take_nothing_to_read() -> None:
     assert reading(as_source({"a": X, "b": X.astype(int)}), 500) == 16000
 
 
-class Unread(ArraySource):
-    """Rows of a file that must not be read."""
+class Counted(ArraySource):
+    """Rows as in a file, and how many were read."""
+
+    n_read: int
 
     def __init__(self, X: np.ndarray) -> None:
         ArraySource.__init__(self, X, None, in_memory=False)
-        object.__setattr__(self, "was_read", False)
+        object.__setattr__(self, "n_read", 0)
 
     def reading(self, n_rows: int) -> int:
         return n_rows * self.n_features * self.dtype.itemsize
 
     def read(self, start: int, stop: int) -> Any:
-        object.__setattr__(self, "was_read", True)
+        object.__setattr__(self, "n_read", self.n_read + stop - start)
         return ArraySource.read(self, start, stop)
 
     def take(self, ids: Any) -> Any:
-        object.__setattr__(self, "was_read", True)
+        object.__setattr__(self, "n_read", self.n_read + len(ids))
         return ArraySource.take(self, ids)

@@ -355,7 +355,8 @@ def test_spectral_clustering_finds_rings(seed, size):
 def test_its_eigenvalues_are_those_of_the_normalised_cut_of_blocks():
     X, _ = rings(1000, random_state=0)
     model = SpectralClustering(3, approximation="quantized", random_state=0).fit(X)
-    direct = quantized_eigen(model.factor_.quantization, model.kernel_, 4, normalization="divisive")
+    factor = model.factor_  # its kernel and its blocks are in one unit
+    direct = quantized_eigen(factor.quantization, factor.kernel, 4, normalization="divisive")
     assert np.allclose(model.eigenvalues_, direct.values, atol=1e-8)
 
 

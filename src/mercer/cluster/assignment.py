@@ -208,6 +208,7 @@ def labels_and_sums(
         kept[start : start + len(tile)] = tile
         return tuple(sums)
 
+    # a checkpoint would remember sums and no labels, so this pass is never one
     return labels, folded(sweep(source, counts(True), deliver=write, **how), add_each)
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 from sklearn.base import clone
 
 from mercer._memory import Budget
 from mercer._threads import n_threads
-from mercer.data.distinct import sample_size
+from mercer.data.distinct import row_hashes, sample_size
 from mercer.data.source import TILE, Source, reading, row_bytes
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "Work",
     "component_memory",
     "demand_fit",
+    "demand_sample",
+    "demand_start",
     "dense_memory",
     "eigen_memory",
     "kmeans_memory",
@@ -141,8 +144,45 @@ class Needs:
         return sample + max(few_pairs, work.before, made, solved, after)
 
 
-def demand_fit(estimator: Any, source: Source, budget: Budget, *, has_weights: bool = False) -> Any:
+def demand_fit(
+    estimator: Any, source: Source, budget: Budget, *, has_weights: bool = False
+) -> tuple[Needs, int]:
     """The needs of a fit and the rows to read at a time; BudgetError if it cannot fit."""
+    needs = _readable(estimator, source, budget, has_weights=has_weights)
+    demand_sample(needs, budget)
+    return needs, _block_rows(needs, budget)
+
+
+def demand_start(
+    estimator: Any, source: Source, budget: Budget, *, has_weights: bool
+) -> tuple[Needs, int]:
+    """The same before a fit, where rows that repeat may make the sample small: see them first.
+
+    A tile of rows is looked at; if some of it are equal, `demand_sample` decides once the distinct
+    rows have been counted.
+    """
+    needs = _readable(estimator, source, budget, has_weights=has_weights)
+    if not budget.allows(needs.total(TILE)) and not _has_repeats(source):
+        demand_sample(needs, budget)
+    return needs, _block_rows(needs, budget)
+
+
+def demand_sample(needs: Needs, budget: Budget, n_distinct: int | None = None) -> None:
+    """Refuse work on the sample that does not fit, with the rank that would."""
+    work = needs.work
+    if n_distinct is not None:
+        n_rows = min(work.factor_rows, n_distinct)
+        work = replace(work, factor_rows=n_rows, sample_rows=n_distinct)
+        needs = replace(needs, work=work)
+    budget.demand(
+        needs.total(TILE),
+        what=f"{work.approximation!r} on {work.factor_rows:,} rows",
+        advice="raise max_memory" + _smaller(needs, budget),
+    )
+
+
+def _readable(estimator: Any, source: Source, budget: Budget, *, has_weights: bool) -> Needs:
+    """The needs of a fit whose rows can be read and drawn; else BudgetError."""
     sample_rows = sample_size(source.n_rows, source.n_features)
     work = estimator._planned_work(source, sample_rows)
     needs = Needs.of(work, source, n_threads(estimator.n_jobs), has_weights=has_weights)
@@ -157,15 +197,22 @@ def demand_fit(estimator: Any, source: Source, budget: Budget, *, has_weights: b
         what=f"holding {sample_rows:,} rows × {source.n_features:,} features to choose pivots from",
         advice="raise max_memory, pass float32, or fewer columns",
     )
-    budget.demand(
-        needs.total(TILE),
-        what=f"{work.approximation!r} on {work.factor_rows:,} rows",
-        advice="raise max_memory" + _smaller(needs, budget),
-    )
+    return needs
+
+
+def _block_rows(needs: Needs, budget: Budget) -> int:
+    """Rows to read at a time: as many as the rest leaves room for, a tile at least."""
+    source = needs.source
     block_rows = budget.block_rows(source.n_features * source.dtype.itemsize, TILE)
     while block_rows > TILE and not budget.allows(needs.total(block_rows)):
         block_rows = max(block_rows // 2 // TILE, 1) * TILE
-    return needs, block_rows
+    return block_rows
+
+
+def _has_repeats(source: Source) -> bool:
+    """Are some of the first rows equal?"""
+    hashes = row_hashes(source.read(0, min(TILE, source.n_rows)))
+    return len(np.unique(hashes)) < len(hashes)
 
 
 def dense_memory(approximation: Any, n_rows: int, itemsize: int) -> int:

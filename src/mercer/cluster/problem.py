@@ -15,7 +15,7 @@ from mercer._memory import Budget
 from mercer._printable import PrintableErrors
 from mercer._types import FloatArray
 from mercer._warn import warn
-from mercer.cluster.memory import demand_fit
+from mercer.cluster.memory import demand_sample, demand_start
 from mercer.data.arrays import ArraySource
 from mercer.data.distinct import EXACT_ROWS, distinct_rows
 from mercer.data.format import RowFormat
@@ -110,7 +110,7 @@ def pose(
         weights, unit = in_own_unit(checked_weights(sample_weight, source.n_rows))
         kernel = kernel.named_columns(source.feature_names)
         record.gives_back = source.n_rows > EXACT_ROWS or not source.in_memory
-        _, block_rows = demand_fit(estimator, source, budget, has_weights=weights is not None)
+        needs, block_rows = demand_start(estimator, source, budget, has_weights=weights is not None)
         summary = summarize(source, block_rows=block_rows, weights=weights)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
@@ -119,6 +119,7 @@ def pose(
         else:
             sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
             kernel = kernel.in_units(sample.format.exponent)
+        demand_sample(needs, budget, len(sample))
     with record.stage("kernel"):
         bandwidth = _bandwidth_words(kernel, least_mean)
         if is_used:
