@@ -16,10 +16,8 @@ from mercer.embeddings.quantized import quantized_eigen
 from mercer.factors import quantized
 from mercer.factors.quantization import (
     TooManyBlocksError,
-    hierarchical_sample,
     quantize,
     sequential_sample,
-    voxel_sample,
 )
 from mercer.factors.quantized import block_scale, block_values
 from mercer.factors.representatives import block_objective, fine_block_sums, move_representatives
@@ -107,35 +105,6 @@ def test_masked_rows_have_no_block():
     assert np.array_equal(ids, np.flatnonzero(mask)[alone_ids])
 
 
-@every_seed
-def test_hierarchical_blocks_are_within_the_radius(seed):
-    X = cloud(seed)
-    ids, labels = hierarchical_sample(X, 0.5)
-    assert (np.linalg.norm(X - X[ids[labels]], axis=1) <= 0.5).all()
-    assert np.array_equal(labels[ids], np.arange(len(ids)))
-    assert len(sequential_sample(X, 0.5)[0]) <= len(ids) < len(X)
-
-
-@every_seed
-def test_voxels_do_not_depend_on_order_or_parts(seed):
-    X, w = cloud(seed), np.random.default_rng(seed).integers(1, 4, 300).astype(float)
-    whole = voxel_sample(X, 0.5, weights=w)
-    order = np.random.default_rng(9).permutation(len(X))
-    parts = [voxel_sample(X[o], 0.5, weights=w[o]) for o in np.array_split(order, 3)]
-    merged = parts[0].merged(parts[1]).merged(parts[2])
-    assert np.array_equal(whole.cells, merged.cells)
-    for name in ("representatives", "weights", "variances"):
-        mine, others = (getattr(v.quantization(), name) for v in (whole, merged))
-        assert np.allclose(mine, others, rtol=1e-12, atol=1e-13)
-    labels = whole.labels(X)
-    by_labels = quantize(X, labels, len(whole), w)
-    assert np.allclose(by_labels.representatives, whole.quantization().representatives)
-    assert np.allclose(by_labels.variances, whole.quantization().variances, atol=1e-13)
-    assert whole.labels(np.full((1, 3), 1e6))[0] == -1
-    middle = (whole.cells[labels] + 0.5) * whole.side
-    assert (np.linalg.norm(X - middle, axis=1) <= 0.5 * (1 + 1e-12)).all()
-
-
 def test_a_radius_that_makes_too_many_blocks_is_refused_with_an_estimate():
     X = cloud(0, n=4000)
     true = len(sequential_sample(X, 0.2)[0])
@@ -145,8 +114,6 @@ def test_a_radius_that_makes_too_many_blocks_is_refused_with_an_estimate():
     assert 0.5 * true < estimate <= len(X)
     with pytest.raises(ValueError, match="raise radius"):
         Quantized(radius=1e-3, rank=50).fit(RBF(0.5), X, rng=np.random.default_rng(0))
-    with pytest.raises(TooManyBlocksError, match="raise radius"):
-        voxel_sample(X, 1e-3, limit=1000)
 
 
 # eigenproblems

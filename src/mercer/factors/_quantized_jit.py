@@ -9,7 +9,6 @@ from mercer._numba import jit
 LANES = 8  # representatives that are compared with a row side by side
 STRIDE = 32  # coordinates between two looks at whether any of them can still be near
 FAR = 1e160  # its square overflows to infinity: an empty lane is within no radius
-MIX_A, MIX_B = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 
 
 @jit
@@ -96,52 +95,6 @@ def sequential(X, radius2, width, is_used, lanes, ids, labels, growth):
 
 
 @jit
-def hierarchical(X, radii2, limit, child, sibling, last, row_of, leaf_of, ids, labels, growth):
-    """Sequential sampling level by level: the first child within each level's radius.
-
-    radii2: (levels,), largest first; child, sibling, last, row_of, leaf_of: scratch (n_nodes,),
-    -1 filled, of a tree whose root is node 0. Returns (representatives, rows seen).
-    """
-    n, n_found, n_nodes, power = X.shape[0], 0, 1, 0
-    n_levels = radii2.shape[0]
-    for i in range(n):
-        if i == 1 << power:
-            growth[power] = n_found
-            power += 1
-        node = 0
-        for level in range(n_levels):
-            found, candidate = -1, child[node]
-            while candidate >= 0:
-                total = 0.0
-                other = X[row_of[candidate]]
-                for j in range(X.shape[1]):
-                    t = np.float64(X[i, j]) - np.float64(other[j])
-                    total += t * t
-                if total <= radii2[level]:
-                    found = candidate
-                    break
-                candidate = sibling[candidate]
-            if found < 0:
-                if n_nodes == child.shape[0] or (level == n_levels - 1 and n_found == limit):
-                    return n_found, i
-                found = n_nodes
-                n_nodes += 1
-                row_of[found] = i
-                if child[node] < 0:
-                    child[node] = found
-                else:
-                    sibling[last[node]] = found
-                last[node] = found
-                if level == n_levels - 1:
-                    leaf_of[found] = n_found
-                    ids[n_found] = i
-                    n_found += 1
-            node = found
-        labels[i] = leaf_of[node]
-    return n_found, n
-
-
-@jit
 def add_block_sums(X, labels, weights, sums, counts):  # sums: INOUT (m, d), counts: INOUT (m,)
     """Σ w x and Σ w of the rows of each block; labels below 0 are of none."""
     for i in range(X.shape[0]):
@@ -163,71 +116,3 @@ def add_block_squares(X, labels, weights, means, squares):  # squares: INOUT (m,
             for j in range(X.shape[1]):
                 t = np.float64(X[i, j]) - means[block, j]
                 squares[block, j] += w * t * t
-
-
-@jit
-def cell_slot(cell, cells, table):
-    """Where the table has this cell, or the free place it would get."""
-    h = np.uint64(MIX_A)
-    for j in range(cell.shape[0]):
-        h ^= np.uint64(cell[j])
-        h *= np.uint64(MIX_B)
-        h ^= h >> np.uint64(29)
-    mask = np.uint64(table.shape[0] - 1)
-    slot = h & mask
-    while table[slot] >= 0:
-        same = True
-        for j in range(cell.shape[0]):
-            same = same and cells[table[slot], j] == cell[j]
-        if same:
-            break
-        slot = (slot + np.uint64(1)) & mask
-    return slot
-
-
-@jit
-def voxels(X, weights, side, table, cells, counts, sums, squares, labels):
-    """Rows by the cell of a grid that they fall into; offsets from its corner are summed.
-
-    table: INOUT (power of 2,), -1 filled; cells: OUT (limit, d); counts, sums, squares: INOUT, 0
-    filled; labels: OUT (n,). Returns the number of cells, or -1 where there are more than fit.
-    """
-    d, n_found = X.shape[1], 0
-    cell = np.empty(d, np.int64)
-    for i in range(X.shape[0]):
-        for j in range(d):
-            cell[j] = np.int64(np.floor(np.float64(X[i, j]) / side))
-        slot = cell_slot(cell, cells, table)
-        place = table[slot]
-        if place < 0:
-            if n_found == cells.shape[0]:
-                return -1
-            place = n_found
-            table[slot] = place
-            cells[place] = cell
-            n_found += 1
-        w = weights[i] if weights.shape[0] > 0 else 1.0
-        counts[place] += w
-        for j in range(d):
-            t = np.float64(X[i, j]) - cell[j] * side
-            sums[place, j] += w * t
-            squares[place, j] += w * t * t
-        labels[i] = place
-    return n_found
-
-
-@jit
-def voxel_labels(X, side, table, cells, labels):  # labels: OUT (n,), -1 for cells that are new
-    """The cell of each row among those of the table."""
-    d = X.shape[1]
-    cell = np.empty(d, np.int64)
-    for i in range(X.shape[0]):
-        for j in range(d):
-            cell[j] = np.int64(np.floor(np.float64(X[i, j]) / side))
-        labels[i] = table[cell_slot(cell, cells, table)]
-
-
-@jit
-def fill_table(cells, table):  # table: INOUT, -1 filled
-    for place in range(cells.shape[0]):
-        table[cell_slot(cells[place], cells, table)] = place
