@@ -34,6 +34,7 @@ MOST_LANDMARKS = 1000  # by rank="auto"
 NEIGHBORS = 4  # landmarks per row (one more where a landmark stands for few rows)
 WIDE = 64  # more features than this are reduced first
 KEPT_VARIANCE = 0.9
+NEAR_VARIANCE = 0.75  # of differences between near rows: noise is a larger share of them
 PCA_ROWS = 5000
 SEEDS = 64  # rows; the variance of other rows' differences from the nearest of them is kept too
 NEAR_ROWS = 1000  # such rows
@@ -51,7 +52,7 @@ class Landmarks(BaseEstimator):
     """K ≈ B D_L⁻¹ Bᵀ with B sparse: n_neighbors weights per row, on `rank` landmarks.
 
     1. More than 64 features (or sparse rows) are projected on the principal components of 5,000
-       rows that keep 90 % of their variance, and of the variance of differences between near rows.
+       rows that keep 90 % of their variance, and 75 % of that of differences between near rows.
     2. Landmarks are means: a random start, `sweeps` of Lloyd on 10 rows per landmark.
     3. The nearest landmarks are found exactly: by products, or by a grid for up to 3 features.
     4. Weights are exp(-γ‖x - l‖²) with γ = 1/(2s²), s the mean distance of a row to its
@@ -305,7 +306,7 @@ def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
 def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
     """Principal directions that keep 90 % of the variance, for wide or sparse rows.
 
-    And 90 % of the variance of differences between near rows: groups that are far apart are most
+    And 75 % of the variance of differences between near rows: groups that are far apart are most
     of the variance, and must not hide what is inside them.
     """
     if isinstance(X, BlockRows):
@@ -329,14 +330,14 @@ def _projection(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
         vectors = some.T @ vectors / np.sqrt(np.maximum(values, values[-1] * 1e-12))
     vectors = vectors[:, ::-1]
     near = ((_near_differences(some) @ vectors.astype(some.dtype)) ** 2).sum(axis=0)
-    q = max(_n_kept(values[::-1]), _n_kept(near.astype(np.float64)))
+    q = max(_n_kept(values[::-1]), _n_kept(near.astype(np.float64), NEAR_VARIANCE))
     return np.ascontiguousarray(vectors[:, :q])
 
 
-def _n_kept(variances: FloatArray) -> int:
-    """How many of the directions keep 90 % of the variance."""
+def _n_kept(variances: FloatArray, kept: float = KEPT_VARIANCE) -> int:
+    """How many of the directions keep such a share of the variance."""
     share = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
-    return min(int(np.searchsorted(share, KEPT_VARIANCE)) + 1, len(variances))
+    return min(int(np.searchsorted(share, kept)) + 1, len(variances))
 
 
 def _near_differences(X: FloatArray) -> FloatArray:
