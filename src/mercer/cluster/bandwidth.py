@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from mercer.kernels.bandwidth import other_gammas
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import Exponential
 from mercer.partitions.kmeans import kmeans, nearest_center, scores_of_centers
-from mercer.report.evidence import nearest_ties, normalized_cut
+from mercer.report.evidence import normalized_cut
 from mercer.selection.bandwidths import with_gamma
 
 __all__ = ["compare_bandwidths", "comparison_memory", "is_automatic"]
@@ -31,7 +32,7 @@ __all__ = ["compare_bandwidths", "comparison_memory", "is_automatic"]
 # even sets).
 ROWS = 1500  # that are clustered once per bandwidth
 SCALE_ROWS = 500  # of them, whose distances tell the median and the mean
-BLOCK = 250  # of them, that distances are computed to at a time: sparse rows are made dense there
+BLOCK = 64  # of them, that distances are computed to at a time: sparse rows are made dense there
 RANK = 128
 SWEEPS = 30
 NEIGHBORS = 7
@@ -55,7 +56,7 @@ def is_automatic(kernel: Kernel) -> bool:
 def comparison_memory(n_rows: int) -> int:
     """Bytes that `compare_bandwidths` holds for a sample of so many rows."""
     few, scale = min(n_rows, ROWS), min(n_rows, SCALE_ROWS)
-    return 8 * few * (few + 3 * BLOCK + 3 * RANK) + 8 * 4 * scale**2
+    return 8 * max(few * (3 * BLOCK + 3 * RANK), 4 * scale**2)
 
 
 def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
@@ -72,10 +73,12 @@ def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
     n_neighbors = min(NEIGHBORS, len(few) // (4 * n_clusters))
     if n_clusters < 2 or n_neighbors < 2:
         return problem
-    D, scale = _distances(kernel, few.rows), slice(SCALE_ROWS)
-    others = other_gammas(D[scale, scale], few.weights[scale], float(kernel.gamma))
+    scale = slice(SCALE_ROWS)
+    some = part(few.rows, 0, SCALE_ROWS)
+    D = np.concatenate(list(_distance_blocks(kernel, some)))
+    others = other_gammas(D, few.weights[scale], float(kernel.gamma))
     kernels = {name: with_gamma(kernel, gamma) for name, gamma in others.items()} | {"": kernel}
-    ties = nearest_ties(np.negative(D, out=D), n_neighbors)
+    ties = np.concatenate(list(_nearest(kernel, few.rows, n_neighbors)))
     cuts = {
         name: HANDICAPS.get(name, 1.0)
         * normalized_cut(ties, _labels(each, few, n_clusters, rng), few.weights, n_clusters)
@@ -99,12 +102,18 @@ def _part(sample: Sample, ids: IdArray) -> Sample:
     return Sample(rows, sample.weights[ids], sample.ids[ids], sample.format)
 
 
-def _distances(kernel: Exponential, rows: Rows) -> FloatArray:
-    n = rows.shape[0]
-    D = np.empty((n, n))
-    for start in range(0, n, BLOCK):
-        D[:, start : start + BLOCK] = kernel.distances(rows, part(rows, start, start + BLOCK))
-    return D
+def _distance_blocks(kernel: Exponential, rows: Rows) -> Iterator[FloatArray]:
+    """The distances of a few rows at a time to all of them."""
+    for start in range(0, rows.shape[0], BLOCK):
+        yield kernel.distances(rows, part(rows, start, start + BLOCK)).T
+
+
+def _nearest(kernel: Exponential, rows: Rows, n_neighbors: int) -> Iterator[IdArray]:
+    """The nearest of the other rows, for a few rows at a time."""
+    for number, D in enumerate(_distance_blocks(kernel, rows)):
+        own = np.arange(len(D))
+        D[own, number * BLOCK + own] = np.inf
+        yield np.argpartition(D, n_neighbors - 1, axis=1)[:, :n_neighbors]
 
 
 def _labels(kernel: Kernel, few: Sample, n_clusters: int, rng: np.random.Generator) -> IdArray:
