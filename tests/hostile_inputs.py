@@ -28,7 +28,7 @@ X0, Y0 = make_blobs(150, 3, centers=np.eye(3) * 20, random_state=0)
 X0.setflags(write=False)
 XR = np.round(X0, 3)
 XR.setflags(write=False)
-X4, X20 = (make_blobs(150, d, centers=np.eye(3, d) * 20, random_state=0)[0] for d in (4, 20))
+X4, X20 = (np.c_[X0, np.random.default_rng(d).normal(size=(150, d - 3))] for d in (4, 20))
 
 
 @dataclass(frozen=True)

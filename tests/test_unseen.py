@@ -27,7 +27,7 @@ SIGHTED = {  # a row's nearest landmark, bins or reference row tell its cluster,
 }
 VARIANTS = {
     "KernelKMeans-nystrom": lambda: ESTIMATORS["KernelKMeans"](approximation="nystrom"),
-    "KernelKMeans-laplacian": lambda: ESTIMATORS["KernelKMeans"](kernel="laplacian"),
+    "KernelKMeans-laplacian": lambda: ESTIMATORS["KernelKMeans"](kernel="laplacian", gamma=3.0),
     "KernelKMeans-scaled": lambda: ESTIMATORS["KernelKMeans"](kernel=1e6 * RBF(0.1)),
     "SpectralClustering-nystrom": lambda: SpectralClustering(
         3, approximation="nystrom", random_state=0

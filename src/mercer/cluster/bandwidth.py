@@ -91,9 +91,11 @@ def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
 
 
 def _middle_of_the_least(cuts: dict[str, float], kernels: dict[str, Exponential]) -> str:
-    """The name of the smallest cut; of equal ones the middle bandwidth, farthest from failing."""
+    """The name of the smallest cut; of equal ones the rule, or the middle bandwidth."""
     least = min(cuts.values())
     equal = [name for name in cuts if cuts[name] <= least]
+    if "" in equal:
+        return ""
     return sorted(equal, key=lambda name: kernels[name].gamma)[(len(equal) - 1) // 2]
 
 
