@@ -132,6 +132,14 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 @PrintableErrors()
 def check_replaceable(path: str | os.PathLike[str]) -> Path:
     """The zarr array that `path` leads to, if it can be made or replaced; else an error, early."""
+    parent = Path(os.path.realpath(path)).parent
+    if not os.access(parent, os.R_OK):
+        return check_writable(path)
+    with _alone(parent):  # another writer may be between two renames
+        return _replaceable(path)
+
+
+def _replaceable(path: str | os.PathLike[str]) -> Path:
     target = Path(os.path.realpath(path))
     if not target.is_dir():
         target = check_writable(path)
