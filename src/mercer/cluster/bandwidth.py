@@ -29,8 +29,8 @@ __all__ = ["compare_bandwidths", "comparison_memory", "is_automatic"]
 # normalised .675, .660; 15 neighbours .674, .657; stability of halves .652, .652. "far" is there
 # for generated clusters of 1000, 100 and 20 rows. FAR and HANDICAPS were set afterwards, after
 # seeing which sets fell below the neighbour rule alone: 0.7 costs .003 on the suite (.013 on the
-# even sets). Where cuts are equal the rule stays: with the middle bandwidth, random Fourier features
-# lost a ring and its core for 4 of 10 seeds.
+# even sets). Where cuts are equal the rule stays: with the middle bandwidth, random Fourier
+# features lost a ring and its core for 4 of 10 seeds.
 ROWS = 1500  # that are clustered once per bandwidth
 SCALE_ROWS = 500  # of them, whose distances tell the median and the mean
 BLOCK = 64  # of them, that distances are computed to at a time: sparse rows are made dense there
