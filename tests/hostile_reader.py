@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.data import as_source
 from mercer.io import load, read_labels
+from mercer.rows import as_source
 
 FORBIDDEN = (
     *("os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.connect"),

@@ -13,10 +13,10 @@ from sklearn.metrics import adjusted_rand_score
 
 import mercer
 from mercer import KernelFeatures, KernelKMeans, Laplacian, RandomBinning, SpectralClustering
-from mercer.data.sample import as_sample
-from mercer.embeddings.binned import BinGraph, bin_components
 from mercer.embeddings.spectral import binning_map
 from mercer.exceptions import ModelFileError
+from mercer.factors.base import as_sample
+from mercer.factors.bin_graph import BinGraph, bin_components
 from mercer.metrics import normalized_mutual_info
 
 
@@ -309,7 +309,7 @@ def test_a_file_with_wrong_numbers_is_refused(name, change, words, tmp_path):
 
 
 def test_a_sample_chooses_and_all_rows_are_labelled():
-    from mercer.data.distinct import EXACT_ROWS
+    from mercer.rows.distinct import EXACT_ROWS
 
     n = EXACT_ROWS + 5000
     X, y = make_blobs(n, 2, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer.embeddings.lanczos import lanczos
 from mercer.factors.bundles import bundled, neighbor_sums, parts_of_rows
+from mercer.linalg.lanczos import lanczos
 
 
 def rng(seed=0):

@@ -18,9 +18,9 @@ from numpy.testing import assert_array_equal
 import mercer
 from lying import Arrays, opened, sealed
 from mercer import RBF, KernelKMeans, MercerWarning, SpectralClustering, StreamingKernelKMeans
-from mercer.data import distinct
-from mercer.data.batches import BatchSource
 from mercer.datasets import blobs
+from mercer.rows import distinct
+from mercer.rows.batches import BatchSource
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 

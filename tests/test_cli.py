@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import mercer
 from mercer import KernelKMeans, KernelSpectralClustering, SpectralClustering
 from mercer.cli.app import app
-from mercer.cli.progress import Bar, LogLines, rich_progress
+from mercer.cli.progress_bar import Bar, LogLines, rich_progress
 from mercer.datasets import ring_and_core, rings
 from mercer.io import load, read_labels
 from mercer.metrics import adjusted_rand
@@ -273,7 +273,7 @@ def test_log_lines_tell_the_stages_where_there_is_no_terminal(
     rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, _ = rows
-    monkeypatch.setattr("mercer.cli.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("mercer.cli.progress_bar.PATIENCE", 0.0)
     result = run("cluster", file, "-k", 2)
     assert re.search(r"^mercer \[ +\d+\.\d s\] factor$", result.stderr, re.MULTILINE)
     result = run("cluster", file, "-k", 2, "--quiet")

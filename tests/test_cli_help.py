@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from mercer.cli.app import app
 from mercer.cli.examples import EXAMPLES
-from mercer.cli.progress import Bar, LogLines, rich_progress
+from mercer.cli.progress_bar import Bar, LogLines, rich_progress
 from mercer.cli.verbs import EXIT_CODES
 from mercer.datasets import rings
 from waiting import HANG
@@ -146,7 +146,7 @@ def test_completion_scripts_are_shown(shell: str) -> None:
 def test_short_work_is_silent_where_there_is_no_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mercer.cli.progress.PATIENCE", 3600.0)  # a busy machine is no excuse
+    monkeypatch.setattr("mercer.cli.progress_bar.PATIENCE", 3600.0)  # a busy machine is no excuse
     np.save(tmp_path / "rows.npy", rings(300, random_state=0)[0])
     answer = run("cluster", tmp_path / "rows.npy", "-k", 3, "--seed", 0)
     assert answer.exit_code == 0
@@ -157,7 +157,7 @@ def test_lines_of_long_work_have_rate_and_rest(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, 1.0, 3.0, 5.0, 7.5, 9.0])
-    monkeypatch.setattr("mercer.cli.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("mercer.cli.progress_bar.time.monotonic", lambda: next(clock))
     lines = LogLines(interval=4.0, patience=2.0)
     for done in (0, 200, 400, 650, 800):
         lines("labels", done, 1000)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mercer import KernelKMeans, SpectralClustering, as_source
-from mercer.data.summary import summarize
+from mercer.rows.summary import summarize
 
 pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
 pq = pytest.importorskip("pyarrow.parquet")

@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import mercer
 from estimators import ESTIMATORS
 from mercer import MercerWarning
-from mercer.data.distinct import EXACT_ROWS
+from mercer.rows.distinct import EXACT_ROWS
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 seeds = pytest.mark.parametrize("seed", range(10))

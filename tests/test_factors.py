@@ -15,15 +15,16 @@ from sklearn.datasets import make_blobs
 import mercer
 import reference
 from mercer import KernelFeatures, KernelKMeans
-from mercer.data.sample import Sample, as_sample
 from mercer.datasets import ring_and_core
 from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomFourier
-from mercer.factors.choice import as_approximation
+from mercer.factors.base import as_sample
 from mercer.factors.cholesky import pivoted_cholesky
+from mercer.factors.names import as_approximation
 from mercer.factors.nystrom import NO_ROW, _ridge_scores
 from mercer.kernels import RBF, Cosine, Laplacian, Polynomial
 from mercer.kernels.given import GramMatrix
 from mercer.metrics import accuracy
+from mercer.rows.sample import Sample
 
 pytestmark = pytest.mark.numeric
 

@@ -19,9 +19,9 @@ import pytest
 
 from kills import Server, serving
 from mercer import KernelKMeans
+from mercer._run.atomic import replacing
 from mercer.datasets import blobs, rings
 from mercer.io import load, read_labels, save, write_labels
-from mercer.io.atomic import replacing
 from waiting import HANG, wait_until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
@@ -30,7 +30,7 @@ MAIN = "from mercer.cli import main; main()"
 # The child tells that its file is written, and waits to be stopped before it gives it its name.
 SLOW_WRITES = """
 import sys, time
-import mercer.io.atomic as atomic
+import mercer._run.atomic as atomic
 def wait(path):
     sys.stderr.write("written\\n"); sys.stderr.flush()
     time.sleep(3600)
@@ -116,7 +116,7 @@ def test_an_ignored_signal_stays_ignored(server: Server, rows: Path, tmp_path: P
     """As under nohup."""
     code = """
 import os, signal
-import mercer.io.atomic as atomic
+import mercer._run.atomic as atomic
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 atomic._sync_file = lambda path: os.kill(os.getpid(), signal.SIGHUP)
 """
@@ -198,7 +198,7 @@ def test_of_two_writers_of_a_folder_one_stays_whole(
 ) -> None:
     pytest.importorskip("zarr")
     if not can_exchange:
-        monkeypatch.setattr("mercer.io.atomic.exchange", lambda *_: False)
+        monkeypatch.setattr("mercer._run.atomic.exchange", lambda *_: False)
     failures: list[BaseException] = []
 
     def write(label: int) -> None:

@@ -16,13 +16,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.data import npy, stamp, tables
-from mercer.data.arrays import working_dtype
-from mercer.data.batches import BatchSource
-from mercer.data.files import open_file
-from mercer.data.npy import NpySource
-from mercer.data.source import TILE, Source
-from mercer.data.tables import CsvSource, ParquetSource
+from mercer.rows import npy, stamp, tables
+from mercer.rows.arrays import working_dtype
+from mercer.rows.batches import BatchSource
+from mercer.rows.files import open_file
+from mercer.rows.npy import NpySource
+from mercer.rows.source import TILE, Source
+from mercer.rows.tables import CsvSource, ParquetSource
 from tests.source_kinds import disguise
 
 SEEDS = range(10)

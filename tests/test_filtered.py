@@ -7,8 +7,8 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
-from mercer.embeddings.filtered import chebyshev, filtered_eigenpairs, lower_bound, ritz_pairs
-from mercer.embeddings.incremental import polished
+from mercer.linalg.chebyshev import chebyshev, filtered_eigenpairs, lower_bound, ritz_pairs
+from mercer.stream.updates import polished
 
 pytestmark = pytest.mark.numeric
 
@@ -46,7 +46,7 @@ def test_a_start_that_is_nearly_right_needs_fewer_products(seed, monkeypatch):
         applied.append(arguments)
         return chebyshev(*arguments, **options)
 
-    monkeypatch.setattr("mercer.embeddings.filtered.chebyshev", counted)
+    monkeypatch.setattr("mercer.linalg.chebyshev.chebyshev", counted)
     cycles = []
     for start, high in ((basis[:, :20], float(exact[19])), (np.empty((400, 0)), None)):
         applied.clear()

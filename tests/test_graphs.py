@@ -14,11 +14,11 @@ from sklearn.neighbors import kneighbors_graph
 
 from mercer import SpectralClustering
 from mercer.datasets import rings
-from mercer.embeddings.eigen import leading_eigenpairs
-from mercer.embeddings.walks import leading_walk
 from mercer.exceptions import MercerWarning
 from mercer.factors import Neighbors
 from mercer.kernels import RBF
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.walks import leading_walk
 
 SEEDS = range(3)
 every_seed = pytest.mark.parametrize("seed", SEEDS)
@@ -272,10 +272,10 @@ def test_a_solver_that_stops_early_gives_what_it_has():
 
 
 def test_eigenvectors_that_did_not_converge_are_told(monkeypatch):
-    import mercer.embeddings.walks as walks
+    import mercer.linalg.walks as walks
 
     monkeypatch.setattr(walks, "MAX_ITER", 1)
-    monkeypatch.setattr("mercer.embeddings.eigen.RESCUE", 1)
+    monkeypatch.setattr("mercer.linalg.eigen.RESCUE", 1)
     X, _ = make_moons(4000, noise=0.1, random_state=0)
     with pytest.warns(MercerWarning, match="did not converge"):
         clustered(X, 8, approximation="neighbors", eigen_solver="arpack")

@@ -19,7 +19,7 @@ from estimators import ESTIMATORS, TRANSFORMERS
 from hostile_inputs import CASES, X0, with_value
 from hostile_treatment import DEEDS, UNSEEN
 from mercer import MercerWarning
-from mercer.embeddings.eigen import leading_eigenpairs
+from mercer.linalg.eigen import leading_eigenpairs
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 FEW = ("KernelKMeans", "SpectralClustering", "KernelSpectralClustering", "KernelFeatures")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mercer._memory import Budget
+from mercer._run.budget import Budget
 from mercer.exceptions import BudgetError, MercerWarning
 from mercer.factors.quantization import sequential_sample
 from mercer.image import (

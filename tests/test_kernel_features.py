@@ -27,7 +27,7 @@ from mercer import (
     RandomFourier,
 )
 from mercer.datasets import ring_and_core
-from mercer.decomposition import kernel_features
+from mercer.estimators import kernel_features
 
 SEEDS = range(10)
 # rounding of F between two ways to the same rows, amplified by the least pivot

@@ -10,8 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 from mercer import RBF, KernelKMeans, Laplacian
 from mercer.datasets import moons, ring_and_core
 from mercer.kernels.bandwidth import other_gammas
+from mercer.partitions.evidence import normalized_cut
 from mercer.partitions.kmeans import kmeans
-from mercer.report.evidence import normalized_cut
 
 THREE = [(0.0, 0.0), (10.0, 0.0), (0.0, 10.0)]
 

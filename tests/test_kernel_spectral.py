@@ -18,7 +18,6 @@ from mercer import (
     MercerWarning,
     SpectralClustering,
 )
-from mercer.data.sample import as_sample
 from mercer.datasets import blobs, rings, spirals
 from mercer.embeddings.scores import (
     factor_with_kernel,
@@ -27,6 +26,7 @@ from mercer.embeddings.scores import (
     training_scores,
 )
 from mercer.embeddings.weighted_kpca import weighted_kpca
+from mercer.factors.base import as_sample
 from mercer.factors.landmarks import Landmarks
 from mercer.metrics import adjusted_rand
 from mercer.partitions.codebooks import (
@@ -36,8 +36,8 @@ from mercer.partitions.codebooks import (
     frequent_words,
     sign_codebook,
 )
+from mercer.partitions.criteria import balance_of, criterion, line_fit
 from mercer.selection import search
-from mercer.selection.criteria import balance_of, criterion, line_fit
 
 RANK, GAMMA = 40, 2.0
 seeds = pytest.mark.parametrize("seed", range(5))

@@ -65,7 +65,7 @@ def test_many_kills(verb: str, server: Server, tmp_path: Path) -> None:
 # Folders cannot be replaced by one rename: by an exchange, or by two renames and a recovery.
 REPLACED = {
     "exchanged": "",
-    "renamed": "import mercer.io.atomic as atomic; atomic.exchange = lambda *_: False\n",
+    "renamed": "import mercer._run.atomic as atomic; atomic.exchange = lambda *_: False\n",
 }
 
 

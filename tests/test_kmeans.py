@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
 import reference
-from mercer.partitions.kmeans import INIT_ROWS, kmeans, kmeans_plus_plus, lloyd
-from mercer.partitions.numbering import content_order, numbering
+from mercer.linalg.lloyd import lloyd
+from mercer.linalg.numbering import content_order, numbering
+from mercer.partitions.kmeans import INIT_ROWS, kmeans, kmeans_plus_plus
 
 pytestmark = pytest.mark.numeric
 

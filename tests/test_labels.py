@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mercer import KernelKMeans
-from mercer.data.source import TILE
+from mercer._run.atomic import check_writable, replacing
 from mercer.datasets import ring_and_core
 from mercer.io import labels as label_files
 from mercer.io import read_labels, write_labels
-from mercer.io.atomic import check_writable, replacing
+from mercer.rows.source import TILE
 
 SUFFIXES = [".npy", ".csv", ".parquet"]
 

@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 from benchmarks.scale.memory import BUDGETS, ROWS, SOURCES, WARM_ROWS, estimators, measured, save
 from mercer import BudgetError, KernelKMeans
-from mercer._memory import Budget
-from mercer.cluster.memory import demand_fit
-from mercer.data.arrays import ArraySource
-from mercer.data.inputs import as_source
-from mercer.data.source import TILE, reading
+from mercer._run.budget import Budget
+from mercer.estimators.needs import demand_fit
+from mercer.rows.arrays import ArraySource
+from mercer.rows.inputs import as_source
+from mercer.rows.source import TILE, reading
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 NEEDED = {"parquet": "pyarrow", "csv": "pyarrow", "zarr": "zarr"}

@@ -41,11 +41,12 @@ from mercer import (
     RandomFourier,
     SpectralClustering,
 )
+from mercer._run import atomic
 from mercer.datasets import blobs, ring_and_core, rings
 from mercer.factors.landmarks import Landmarks
-from mercer.io import atomic, load, save
+from mercer.io import load, save
 from mercer.kernels import FunctionKernel
-from mercer.kernels.choice import NAMES
+from mercer.kernels.names import NAMES
 
 SEEDS = range(10)
 

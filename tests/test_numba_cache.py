@@ -19,7 +19,8 @@ import numba
 import pytest
 
 import mercer
-from mercer import _numba, _private_folder
+from mercer._run import jit as _numba
+from mercer._run import private_folder as _private_folder
 
 NOBODY = 65534
 POSIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of directories")
@@ -150,7 +151,7 @@ def test_loops_are_kept_in_a_private_directory_where_numba_finds_no_place(
 ) -> None:
     said = container.run(ONE_LOOP)
     (folder,) = container.temp.iterdir()
-    assert said.count("DEBUG:mercer._numba:") == said.count("\n") == 1
+    assert said.count("DEBUG:mercer._run.jit:") == said.count("\n") == 1
     assert f"compiled loops are kept in {folder}; NUMBA_CACHE_DIR" in said
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.nb*")}
@@ -245,7 +246,7 @@ def test_a_directory_that_was_replaced_meanwhile_is_not_read(
     again = add_one(tmp_path)
     (folder,) = tmp_path.glob("mercer-numba-*")
     folder.chmod(0o777)
-    with caplog.at_level(logging.DEBUG, "mercer._numba"):
+    with caplog.at_level(logging.DEBUG, "mercer._run.jit"):
         assert again(1) == 2
     assert not again.stats.cache_hits
     assert "open to others" in caplog.text
@@ -281,7 +282,7 @@ def test_a_full_disk_costs_the_cache_and_not_the_fit(
 def add_one(folder: Path):
     """A loop from a file, as another process would make it."""
     path = folder / "a_loop.py"
-    path.write_text("from mercer._numba import jit\n@jit\ndef add_one(x):\n    return x + 1\n")
+    path.write_text("from mercer._run.jit import jit\n@jit\ndef add_one(x):\n    return x + 1\n")
     spec = importlib.util.spec_from_file_location("a_loop", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -15,21 +15,22 @@ from hypothesis import strategies as st
 
 import reference
 from counting import counted
-from mercer.cluster.cones import cone_labels
-from mercer.data.sample import as_sample
-from mercer.embeddings.binned import BinGraph
-from mercer.embeddings.eigen import leading_eigenpairs
 from mercer.embeddings.kpca import principal_map
-from mercer.embeddings.quantized import quantized_eigen
 from mercer.embeddings.spectral import factor_map, landmark_map
-from mercer.embeddings.walks import leading_walk
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomBinning, RandomFourier
+from mercer.factors.base import as_sample
+from mercer.factors.bin_graph import BinGraph
 from mercer.factors.landmarks import Landmarks
 from mercer.factors.quantized import Quantized
+from mercer.image.block_eigen import quantized_eigen
 from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.lloyd import lloyd
+from mercer.linalg.walks import leading_walk
 from mercer.partitions.codebooks import Codebook
-from mercer.partitions.kmeans import kmeans_plus_plus, lloyd
+from mercer.partitions.kmeans import kmeans_plus_plus
+from mercer.partitions.labellers import cone_labels
 
 pytestmark = pytest.mark.numeric
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 import mercer
 from mercer import IncompleteCholesky, KernelKMeans, SpectralClustering
 from mercer.cli.app import app
-from mercer.cluster.label_store import keeping_labels
-from mercer.data.distinct import EXACT_ROWS
-from mercer.data.npy import NpySource
 from mercer.datasets import blobs
 from mercer.io.labels import FORMATS, read_labels
+from mercer.partitions.label_store import keeping_labels
+from mercer.rows.distinct import EXACT_ROWS
+from mercer.rows.npy import NpySource
 from tests.estimators import ESTIMATORS, TRANSFORMERS
 
 RARE: dict[str, Callable[..., Any]] = {

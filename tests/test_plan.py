@@ -24,11 +24,11 @@ from mercer import (
     KernelSpectralClustering,
     SpectralClustering,
 )
-from mercer._engine import running
-from mercer.data.arrays import ArraySource
-from mercer.data.distinct import EXACT_ROWS
-from mercer.data.source import TILE
+from mercer._run.engine import running
 from mercer.datasets import blobs
+from mercer.rows.arrays import ArraySource
+from mercer.rows.distinct import EXACT_ROWS
+from mercer.rows.source import TILE
 from tests.source_kinds import KINDS
 
 

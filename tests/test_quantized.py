@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from mercer import RBF, Cosine, KernelKMeans, Laplacian, Quantized, SpectralClustering
-from mercer.data.sample import as_sample
 from mercer.datasets import rings
-from mercer.embeddings.quantized import quantized_eigen
+from mercer.embeddings.angles import angle_bound
 from mercer.factors import quantized
+from mercer.factors.base import as_sample
 from mercer.factors.quantization import (
     TooManyBlocksError,
     quantize,
@@ -21,7 +21,7 @@ from mercer.factors.quantization import (
 )
 from mercer.factors.quantized import block_scale, block_values
 from mercer.factors.representatives import block_objective, fine_block_sums, move_representatives
-from mercer.selection.angles import angle_bound
+from mercer.image.block_eigen import quantized_eigen
 
 SEEDS = range(5)
 NORMALIZATIONS = ("none", "additive", "divisive")

@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercer import RBF, IncompleteCholesky, KernelKMeans
-from mercer.data import as_source
-from mercer.data.sample import as_sample
+from mercer.factors.base import as_sample
 from mercer.factors.rare import _residuals
+from mercer.rows import as_source
 
 pytestmark = pytest.mark.numeric
 

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 from estimators import ESTIMATORS
 from mercer import RBF, Cosine, KernelFeatures, KernelKMeans, SpectralClustering
-from mercer._tally import Tally, kernel_values
+from mercer._run.tally import Tally, kernel_values
 from mercer.datasets import blobs, rings
+from mercer.partitions.quality import measure
 from mercer.report import Report, gather
 from mercer.report.colors import DARK, LIGHT
-from mercer.report.quality import measure
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from browser import Seen, chromium
 from mercer import KernelSpectralClustering, SpectralClustering
 from mercer.datasets import blobs, rings
 from mercer.report import gather, page, report_page
-from mercer.report.trust import Evidence, Trust
+from mercer.trust.grade import Evidence, Trust
 
 pytest.importorskip("bokeh", reason="the report page needs Bokeh")
 

@@ -23,10 +23,10 @@ from numpy.testing import assert_array_equal
 import mercer
 from estimators import ESTIMATORS
 from mercer import KernelFeatures, KernelKMeans, KernelPCA, SpectralClustering
-from mercer._progress import listening
-from mercer.data import as_source
-from mercer.data.batches import BatchSource
+from mercer._run.progress import listening
 from mercer.exceptions import EngineError, MercerWarning
+from mercer.rows import as_source
+from mercer.rows.batches import BatchSource
 from mercer.scale import Processes, local_cluster
 from mercer.scale.parcels import pack, share, travels
 from waiting import HANG, wait_until
@@ -59,7 +59,7 @@ def engine(request: pytest.FixtureRequest) -> Any:
 @contextmanager
 def on(engine: Any) -> Iterator[None]:
     """`mercer.on` that leaves our processes running."""
-    from mercer._engine import running
+    from mercer._run.engine import running
 
     if isinstance(engine, Processes):
         with running(engine):
@@ -178,7 +178,7 @@ def test_dask_collections_stay_on_their_cluster(
     client: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     da = pytest.importorskip("dask.array")
-    from mercer.data.dasks import DaskSource
+    from mercer.rows.dasks import DaskSource
 
     def compute_here(*arguments: Any) -> None:
         raise AssertionError("a partition came to the client")

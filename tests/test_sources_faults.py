@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from mercer import KernelKMeans, as_source
-from mercer.data import ZarrSource
-from mercer.data.dasks import DaskSource
 from mercer.io.labels import read_labels, write_labels
+from mercer.rows import ZarrSource
+from mercer.rows.dasks import DaskSource
 from tests.source_kinds import disguise, folder, zarr_array, zarr_shards, zarr_version_2
 
 

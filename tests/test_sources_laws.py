@@ -12,12 +12,12 @@ from sklearn.base import clone
 
 import mercer
 from mercer import KernelKMeans, KernelPCA, KernelSpectralClustering, SpectralClustering, as_source
-from mercer.data.arrays import working_dtype
-from mercer.data.distinct import EXACT_ROWS
-from mercer.data.folders import _natural
-from mercer.data.source import TILE, Source, spans
 from mercer.datasets import blobs
 from mercer.io.labels import read_labels
+from mercer.rows.arrays import working_dtype
+from mercer.rows.distinct import EXACT_ROWS
+from mercer.rows.folders import _natural
+from mercer.rows.source import TILE, Source, spans
 from tests.source_kinds import KINDS, NAMED, folder, zarr_array
 
 SEEDS = range(5)
@@ -238,7 +238,7 @@ def test_natural_order() -> None:
 
 
 def test_names_of_one_number_have_an_order_too(tmp_path: Path) -> None:
-    from mercer.data.folders import _files
+    from mercer.rows.folders import _files
 
     names = ["part-01.parquet", "part-1.parquet", "part-1\u00b23.parquet", "part-2.parquet"]
     for name in reversed(names):

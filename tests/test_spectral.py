@@ -15,15 +15,16 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import reference
 from mercer import RBF, IncompleteCholesky, MercerWarning, SpectralClustering
-from mercer.cluster.cones import LandmarkLabels
-from mercer.data.sample import as_sample
+from mercer._run.recorder import Recorder
 from mercer.datasets import rings, spirals
-from mercer.embeddings.eigen import leading_eigenpairs
-from mercer.embeddings.spectral import landmark_map, unit_rows
+from mercer.embeddings.gaps import gap_warnings, n_components, ranked_gaps
+from mercer.embeddings.spectral import landmark_map
+from mercer.factors.base import as_sample
 from mercer.factors.landmarks import Edges, LandmarkGraph, Landmarks, Search, make_search
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
-from mercer.report import Recorder
-from mercer.selection.gaps import gap_warnings, n_components, ranked_gaps
+from mercer.partitions.labellers import LandmarkLabels
 
 seeds = pytest.mark.parametrize("seed", range(10))
 few_seeds = pytest.mark.parametrize("seed", range(3))

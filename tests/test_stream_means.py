@@ -9,11 +9,11 @@ import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
 from mercer import RBF, Cosine, Polynomial, StreamingKernelKMeans, load
-from mercer.cluster import stream_means as module
-from mercer.cluster.stream_means import stream_means
-from mercer.data.format import RowFormat
 from mercer.datasets import many_clusters
-from mercer.factors.neighbors import neighbor_kernel
+from mercer.factors.mutual import neighbor_kernel
+from mercer.rows.format import RowFormat
+from mercer.stream import running_means as module
+from mercer.stream.running_means import stream_means
 
 DOUBLE = RowFormat(np.dtype(np.float64))
 seeds = pytest.mark.parametrize("seed", range(3))

@@ -11,21 +11,21 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from mercer import RBF, Cosine, HistogramIntersection
-from mercer.cluster.stream import row_draws
-from mercer.cluster.stream_labels import MeanCenters, points
-from mercer.data.format import RowFormat
-from mercer.data.queue import Queue
-from mercer.data.rows import BlockRows
-from mercer.embeddings.incremental import (
+from mercer.factors.mutual import _mutual, neighbor_kernel, remade
+from mercer.rows.format import RowFormat
+from mercer.rows.rows import BlockRows
+from mercer.stream.buffer_labels import MeanCenters, points
+from mercer.stream.leverage import ridge_leverage, secular_leverage, squared_remainders
+from mercer.stream.queue import Queue
+from mercer.stream.state import row_draws
+from mercer.stream.updates import (
     appended,
     evicted,
     leverage_of_rows,
     residuals,
     rows_to_keep,
 )
-from mercer.embeddings.leverage import ridge_leverage, secular_leverage, squared_remainders
-from mercer.factors.neighbors import _mutual, neighbor_kernel, remade
-from mercer.partitions.warm import exchanged, label_means, relabelled
+from mercer.stream.warm import exchanged, label_means, relabelled
 
 pytestmark = pytest.mark.numeric
 

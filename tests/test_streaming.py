@@ -20,9 +20,9 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import mercer
 from mercer import RBF, Cosine, HistogramIntersection, MercerWarning, StreamingKernelKMeans
-from mercer.data.format import RowFormat
 from mercer.datasets import many_clusters
 from mercer.exceptions import ModelFileError
+from mercer.rows.format import RowFormat
 from waiting import wait_until
 
 SIZES = {"initial_size": 120, "max_size": 150, "batch_size": 60}
@@ -244,7 +244,7 @@ def test_an_interrupted_batch_leaves_the_model_as_it_was(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mercer.cluster.streaming.absorbed", interrupt)
+        patch.setattr("mercer.stream.streaming_kernel_kmeans.absorbed", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[200:])
     assert vars(model) == before
@@ -367,7 +367,7 @@ def test_wrong_parameters_are_refused_with_words(parameters, words):
 
 
 def test_more_rows_than_are_held_are_streamed_from_a_file(tmp_path):
-    from mercer.data.distinct import EXACT_ROWS
+    from mercer.rows.distinct import EXACT_ROWS
 
     n = EXACT_ROWS + 5000
     rng = np.random.default_rng(0)

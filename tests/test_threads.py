@@ -7,7 +7,7 @@ import threading
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mercer._threads import single_threaded_blas
+from mercer._run.threads import single_threaded_blas
 
 
 def blas_threads() -> set[int]:

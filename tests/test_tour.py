@@ -30,11 +30,11 @@ from mercer import (
     StreamingKernelKMeans,
 )
 from mercer.cli.app import app
-from mercer.data import as_source
-from mercer.data.sweep import add_each, total
 from mercer.metrics._jit import match
+from mercer.rows import as_source
+from mercer.rows.sweep import add_each, total
 from mercer.scale.parcels import pack
-from mercer.scale.work import Stretch, run_job, run_rows
+from mercer.scale.tasks import Stretch, run_job, run_rows
 from mercer.selection import search
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
@@ -226,7 +226,7 @@ def test_features_components_and_the_way_back(monkeypatch: pytest.MonkeyPatch) -
         F = KernelFeatures(approximation=approximation, rank=16, random_state=0).fit_transform(X)
         assert F.shape[0] == 60
     for most in (1000, 20):  # rows that the way back is anchored at
-        monkeypatch.setattr("mercer.decomposition.preimage.MOST_CENTERS", most)
+        monkeypatch.setattr("mercer.estimators.preimage.MOST_CENTERS", most)
         model = KernelPCA(2, fit_inverse_transform=True, random_state=0).fit(X)
         back = model.inverse_transform(model.transform(X))
         assert np.abs(back - X).mean() < 0.8 * np.abs(X - X.mean(axis=0)).mean()
@@ -284,7 +284,7 @@ def fail(item: Any) -> None:
 
 
 def test_what_a_worker_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mercer.data.sweep import BlockTask
+    from mercer.rows.sweep import BlockTask
 
     X, _ = blobs()
     expected = total(as_source(X), give_row_sums, add_each, block_rows=8192, stage="sums")

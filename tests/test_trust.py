@@ -13,9 +13,9 @@ import mercer
 from estimators import ESTIMATORS
 from mercer import KernelKMeans, MercerWarning, SpectralClustering
 from mercer.datasets import rings
+from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
 from mercer.report import Evidence, Report, Trust
-from mercer.report.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
-from mercer.report.trust import Measured, graded
+from mercer.trust.grade import Measured, graded
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 

@@ -16,7 +16,7 @@ import mercer
 from estimators import ESTIMATORS
 from mercer import RBF, MercerWarning, Processes, SpectralClustering
 from mercer.cli.app import app
-from mercer.data.source import TILE
+from mercer.rows.source import TILE
 
 SIGHTED = {  # a row's nearest landmark, bins or reference row tell its cluster, however far it is
     "SpectralClustering",

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from estimators import ESTIMATORS
 from mercer import KernelPCA, MercerWarning
-from mercer._warn import warn
+from mercer._run.warn import warn
 from mercer.image import Segmenter
 
 X = np.random.default_rng(0).normal(size=(60, 2))

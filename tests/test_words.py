@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import mercer
 from mercer import KernelKMeans, load
-from mercer._memory import parse_bytes
-from mercer._printable import printable
+from mercer._run.budget import parse_bytes
+from mercer._run.printable import printable
 from mercer.cli.app import app
 from mercer.cli.words import in_options, speaking_of
 

@@ -31,11 +31,11 @@ from mercer import (
     SpectralClustering,
     StreamingKernelKMeans,
 )
-from mercer.data.format import RowFormat
 from mercer.datasets import many_clusters, rings
-from mercer.embeddings.incremental import leverage_of_rows
-from mercer.factors.neighbors import neighbor_kernel
+from mercer.factors.mutual import neighbor_kernel
 from mercer.metrics import normalized_mutual_info
+from mercer.rows.format import RowFormat
+from mercer.stream.updates import leverage_of_rows
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -27,10 +27,11 @@ from mercer import (
     Nystrom,
     RandomFourier,
 )
-from mercer.data.sample import as_sample
 from mercer.datasets import parabolas, ring_and_core, zigzag
+from mercer.factors.base import as_sample
+from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.metrics import accuracy, normalized_mutual_info
-from mercer.partitions.kmeans import kmeans, nearest_center, scores_of_centers
+from mercer.partitions.kmeans import kmeans
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

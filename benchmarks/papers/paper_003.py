@@ -33,10 +33,11 @@ from mercer import (
     RandomFourier,
     SpectralClustering,
 )
-from mercer.data.sample import as_sample
-from mercer.embeddings.binned import BinGraph, part_vectors, settled_eigenpairs
-from mercer.embeddings.eigen import leading_eigenpairs
-from mercer.embeddings.spectral import spectral_map, unit_rows
+from mercer.embeddings.spectral import spectral_map
+from mercer.factors.base import as_sample
+from mercer.factors.bin_graph import BinGraph, part_vectors, settled_eigenpairs
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.products import unit_rows
 from mercer.metrics import average_ranks, evaluate, normalized_mutual_info
 from mercer.partitions.cones import find_cones
 

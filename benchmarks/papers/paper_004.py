@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import data_folder, machine, timed, write
 from mercer import RBF, Chi2, IncompleteCholesky, KernelSpectralClustering
-from mercer.data.sample import as_sample
 from mercer.embeddings.scores import Scores, score_map, training_scores
 from mercer.embeddings.weighted_kpca import weighted_kpca
+from mercer.factors.base import as_sample
 from mercer.metrics import adjusted_rand
 from mercer.partitions.codebooks import (
     Codebook,
@@ -28,8 +28,8 @@ from mercer.partitions.codebooks import (
     direction_codebook,
     sign_codebook,
 )
+from mercer.partitions.criteria import criterion
 from mercer.selection import search
-from mercer.selection.criteria import criterion
 
 GAMMA, ORIGINAL_GAMMA = 0.006, 0.0102  # the paper's, for the proposed and the original bias
 RUNS = 10

@@ -17,10 +17,10 @@ import numpy as np
 import mercer
 from benchmarks.measure import machine, write
 from benchmarks.scale.data import CLUSTERS, FEATURES, Watch, generate
-from mercer._threads import single_threaded_blas
-from mercer.cluster.assignment import Assignment, LabelCounts, NearestSums
-from mercer.data import as_source
-from mercer.data.sweep import add_each, total
+from mercer._run.threads import single_threaded_blas
+from mercer.partitions.assignment import Assignment, LabelCounts, NearestSums
+from mercer.rows import as_source
+from mercer.rows.sweep import add_each, total
 from mercer.scale import Processes, local_cluster
 
 ROWS = 10_000_000

@@ -135,7 +135,7 @@ def child(warm: Path, path: Path, budgets: list[int], names: list[str]) -> list[
 def one_fit(estimator: Any, path: Path) -> dict[str, Any]:
     """What this process grows by while a file is fitted."""
     from mercer import BudgetError
-    from mercer._memory import give_back
+    from mercer._run.budget import give_back
 
     give_back()
     before, started, told = memory_now(), time.perf_counter(), {}

@@ -9,8 +9,8 @@ from scipy.spatial.distance import pdist
 
 from benchmarks.measure import data_folder, load, machine, timed, write
 from mercer import RBF, IncompleteCholesky
-from mercer.data.sample import as_sample
 from mercer.datasets import spirals
+from mercer.factors.base import as_sample
 
 VARIANTS = [
     ("greedy", np.float64),

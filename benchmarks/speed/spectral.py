@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import RESULTS, calibrate, data_folder, load, machine, timed, write
 from benchmarks.speed.shapes import draw
 from mercer import RBF, SpectralClustering
-from mercer._memory import give_back
+from mercer._run.budget import give_back
 from mercer.datasets import blobs, circles_and_gaussians, rings, spirals
 from mercer.kernels.bandwidth import choose_gamma
 from mercer.metrics import accuracy, adjusted_rand, normalized_mutual_info, purity

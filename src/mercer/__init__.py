@@ -9,14 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.cluster import (
+    from mercer.estimators import (
+        KernelFeatures,
         KernelKMeans,
+        KernelPCA,
         KernelSpectralClustering,
         SpectralClustering,
-        StreamingKernelKMeans,
     )
-    from mercer.data import as_source
-    from mercer.decomposition import KernelFeatures, KernelPCA
     from mercer.exceptions import (
         BudgetError,
         EngineError,
@@ -35,7 +34,9 @@ if TYPE_CHECKING:
     )
     from mercer.io import load, save
     from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
+    from mercer.rows import as_source
     from mercer.scale import Processes, checkpoint, on
+    from mercer.stream import StreamingKernelKMeans
 
 __version__ = "0.1.0"
 
@@ -73,14 +74,13 @@ __all__ = [
 ]
 
 _HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
-    "mercer.cluster": (
+    "mercer.estimators": (
+        "KernelFeatures",
         "KernelKMeans",
+        "KernelPCA",
         "KernelSpectralClustering",
         "SpectralClustering",
-        "StreamingKernelKMeans",
     ),
-    "mercer.data": ("as_source",),
-    "mercer.decomposition": ("KernelFeatures", "KernelPCA"),
     "mercer.exceptions": (
         *("BudgetError", "EngineError", "MercerWarning", "MissingExtraError", "ModelFileError"),
     ),
@@ -97,7 +97,9 @@ _HOMES = {  # where the public names live; loaded on first use, so that `import 
     "mercer.kernels": (
         *("RBF", "Chi2", "Cosine", "HistogramIntersection", "Laplacian", "Polynomial"),
     ),
+    "mercer.rows": ("as_source",),
     "mercer.scale": ("Processes", "checkpoint", "on"),
+    "mercer.stream": ("StreamingKernelKMeans",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

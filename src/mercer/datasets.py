@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mercer._random import as_generator
-from mercer._types import FloatArray, IdArray, RandomState
+from mercer._run.random import as_generator
+from mercer._run.types import FloatArray, IdArray, RandomState
 
 __all__ = [
     "blobs",
@@ -27,6 +27,7 @@ __all__ = [
     "spirals",
     "zigzag",
 ]
+
 
 GENERATED_ROWS = 100_000  # of many columns, made at once
 

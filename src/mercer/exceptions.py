@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "EngineError", "MercerWarning", "MissingExtraError", "ModelFileError"]
-
 
 class MercerWarning(UserWarning):
     """The result stands, but something about it should be known.

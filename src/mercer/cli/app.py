@@ -7,16 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer._paths import demand_path
+from mercer._run.paths import demand_path
 from mercer.cli import options, stream_options
 from mercer.cli.engines import engine_running
 from mercer.cli.errors import readable_errors
 from mercer.cli.methods import DEFAULT_METHOD, TUNE_METHOD, make_estimator
-from mercer.cli.progress import progress
+from mercer.cli.progress_bar import progress
 from mercer.cli.verbs import Verbs
 from mercer.cli.words import say
-
-__all__ = ["app"]
 
 app = Verbs()
 
@@ -137,7 +135,7 @@ def plan(
     told with what would: exit code 1.
     """
     from mercer.cli.show import show_json
-    from mercer.data import as_source
+    from mercer.rows import as_source
 
     parameters = {
         "n_clusters": None if n_clusters is None else options.read_count(n_clusters),
@@ -392,7 +390,7 @@ def stream(
     from mercer.cli.show import show_json
     from mercer.cli.stream import pieces_of, stream_rows
     from mercer.cli.work import check_outputs
-    from mercer.cluster import StreamingKernelKMeans
+    from mercer.stream import StreamingKernelKMeans
 
     parameters = {
         "n_clusters": n_clusters,

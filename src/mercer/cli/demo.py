@@ -12,20 +12,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mercer._types import FloatArray, IdArray
+from mercer._run.atomic import replacing
+from mercer._run.types import FloatArray, IdArray
 from mercer.cli.methods import DEFAULT_METHOD, make_estimator
 from mercer.cli.picture import draw_clusterings
 from mercer.cli.pictures import plan_files, segment_files
-from mercer.cli.progress import progress
+from mercer.cli.progress_bar import progress
 from mercer.cli.show import show_report, show_segments, show_written
 from mercer.cli.work import cluster_file
 from mercer.datasets import rings
 from mercer.exceptions import MissingExtraError
 from mercer.io import load
-from mercer.io.atomic import replacing
 from mercer.metrics import accuracy, adjusted_rand, normalized_mutual_info
-
-__all__ = ["run_demo"]
 
 FILES = ("data.npy", "labels.parquet", "model.mercer", "demo.png")
 PICTURES = ("landscape.png", "segments.png")

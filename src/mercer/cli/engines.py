@@ -9,8 +9,6 @@ from typing import Any
 
 import typer
 
-__all__ = ["ENGINES", "engine_running"]
-
 ENGINES = ("loop", "processes", "dask")
 CONNECT_SECONDS = 10
 
@@ -47,7 +45,7 @@ def engine_running(
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
     """A client of a scheduler that runs already."""
-    from mercer._extras import require
+    from mercer._run.extras import require
     from mercer.exceptions import EngineError
 
     distributed = require("distributed", "dask", "--engine dask")

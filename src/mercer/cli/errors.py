@@ -15,8 +15,6 @@ import typer
 
 from mercer.cli.words import in_options, say
 
-__all__ = ["INTERRUPTED", "readable_errors", "readable_warnings"]
-
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
 
 

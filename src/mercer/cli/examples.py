@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["EXAMPLES"]
-
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the command)
     "cluster": (
         (

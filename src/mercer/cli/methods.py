@@ -8,12 +8,10 @@ from typing import Any
 
 import typer
 
-__all__ = ["DEFAULT_METHOD", "METHODS", "TUNE_METHOD", "make_estimator"]
-
 METHODS = {  # a new method is a new line
-    "spectral": "mercer.cluster:SpectralClustering",
-    "kernel-kmeans": "mercer.cluster:KernelKMeans",
-    "ksc": "mercer.cluster:KernelSpectralClustering",
+    "spectral": "mercer.estimators:SpectralClustering",
+    "kernel-kmeans": "mercer.estimators:KernelKMeans",
+    "ksc": "mercer.estimators:KernelSpectralClustering",
 }
 DEFAULT_METHOD = "spectral"
 TUNE_METHOD = "ksc"  # the one that shares factors between candidates

@@ -17,64 +17,6 @@ from mercer.cli.methods import DEFAULT_METHOD, METHODS, TUNE_METHOD
 from mercer.cli.tune import read_gammas, read_sizes
 from mercer.cli.words import in_options
 
-__all__ = [
-    "Approximation",
-    "AssignLabels",
-    "Balance",
-    "Checkpoint",
-    "ClusterGrid",
-    "Clusters",
-    "Columns",
-    "Connected",
-    "Criterion",
-    "Debug",
-    "Encoding",
-    "Engine",
-    "Ensemble",
-    "Features",
-    "Gamma",
-    "GammaGrid",
-    "Images",
-    "InputFile",
-    "Jobs",
-    "Json",
-    "Kernel",
-    "LabelImage",
-    "LabelsFile",
-    "MaxIter",
-    "MaxMemory",
-    "Method",
-    "MinSize",
-    "ModelFile",
-    "NInit",
-    "Outlier",
-    "Overlay",
-    "PictureFile",
-    "PlotFile",
-    "Quiet",
-    "Radius",
-    "Rank",
-    "ReportFile",
-    "ReportOut",
-    "RequiredLabelsFile",
-    "Scheduler",
-    "Seed",
-    "SegmentGamma",
-    "SegmentMethod",
-    "Segments",
-    "TableFile",
-    "Title",
-    "Tol",
-    "TrainSize",
-    "TuneMethod",
-    "ValidationSize",
-    "Workers",
-    "read_columns",
-    "read_count",
-    "read_gamma",
-    "read_train_size",
-]
-
 INPUT = "Input"
 MODEL = "Model"
 RESOURCES = "Resources"
@@ -155,13 +97,13 @@ def _one_of(names: Callable[[], Iterable[str]]) -> Callable[[str | None], str | 
 
 
 def _kernels() -> Iterable[str]:
-    from mercer.kernels.choice import NAMES
+    from mercer.kernels.names import NAMES
 
     return NAMES
 
 
 def _approximations() -> Iterable[str]:
-    from mercer.factors.choice import NAMES
+    from mercer.factors.names import NAMES
 
     return dict.fromkeys(("landmarks", "neighbors", *NAMES))
 
@@ -181,7 +123,7 @@ def _readable(read: Callable[[str], object]) -> Callable[[str | None], str | Non
 
 
 def _memory(text: str) -> None:
-    from mercer._memory import parse_bytes
+    from mercer._run.budget import parse_bytes
 
     parse_bytes(text)
 

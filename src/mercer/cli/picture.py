@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._extras import require
-from mercer._types import FloatArray, IdArray
-
-__all__ = ["draw_clusterings"]
+from mercer._run.extras import require
+from mercer._run.types import FloatArray, IdArray
 
 COLORS = ("#3B6FB6", "#E8853A", "#3A9A78")  # told apart by the colour-blind too
 INK = "#222222"
@@ -25,7 +23,7 @@ def draw_clusterings(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from mercer.io.atomic import replacing
+    from mercer._run.atomic import replacing
 
     figure = Figure(figsize=(5 * len(clusterings), 5.5), facecolor="white")
     FigureCanvasAgg(figure)

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._progress import listening, tell
-
-__all__ = ["Outcome", "Plan", "plan_files", "segment_files"]
+from mercer._run.progress import listening, tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) ->
 
     Refuses, before any work, what would be written twice or over an input.
     """
-    from mercer.io.places import check_apart
+    from mercer.rows.places import check_apart
 
     many = len(images) > 1
     plans = [

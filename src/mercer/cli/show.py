@@ -12,14 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mercer._printable import printable
+from mercer._run.printable import printable
 from mercer.cli.words import say
 
 if TYPE_CHECKING:
     from mercer.cli.pictures import Outcome
     from mercer.report import Report
 
-__all__ = ["show_json", "show_report", "show_segments", "show_written"]
 
 SIZES = 12  # clusters whose size is shown
 VALUES = 8  # eigenvalues that are shown
@@ -108,7 +107,7 @@ def _eigenvalues(report: Report) -> str:
 
 
 def _stages(report: Report) -> Table:
-    from mercer._memory import human_bytes
+    from mercer._run.budget import human_bytes
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("stage")

@@ -16,17 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mercer._types import FloatArray, IdArray
-
-__all__ = [
-    "LabelFile",
-    "Pieces",
-    "Record",
-    "StandardOutput",
-    "label_lines",
-    "load_snapshot",
-    "save_snapshot",
-]
+from mercer._run.types import FloatArray, IdArray
 
 TITLE = b"label\n"
 BLOCK = 2**20  # bytes of labels that are hashed at once
@@ -112,7 +102,7 @@ class StandardOutput:
         self.n_labels, self.n_bytes = n_labels, 0
 
     def write(self, labels: IdArray) -> None:
-        from mercer.io.atomic import naming
+        from mercer._run.atomic import naming
 
         with naming("standard output"):
             sys.stdout.writelines(f"{label}\n" for label in labels.tolist())
@@ -133,7 +123,7 @@ class LabelFile:
     """
 
     def __init__(self, path: Path, known: Record) -> None:
-        from mercer.io.atomic import check_writable
+        from mercer._run.atomic import check_writable
 
         if path.suffix.lower() != ".csv":
             raise ValueError(
@@ -163,7 +153,7 @@ class LabelFile:
 
     def _begun(self) -> BinaryIO:
         """A file of no labels."""
-        from mercer.io.atomic import naming, sync_folder
+        from mercer._run.atomic import naming, sync_folder
 
         with naming(self.path):
             self._file = self.path.open("wb", buffering=0)
@@ -172,7 +162,7 @@ class LabelFile:
         return self._file
 
     def _append(self, data: bytes) -> None:
-        from mercer.io.atomic import naming
+        from mercer._run.atomic import naming
 
         assert self._file is not None
         with naming(self.path):
@@ -236,8 +226,8 @@ def save_snapshot(
 
 def load_snapshot(estimator: Any, path: Path | None) -> tuple[Any, Record]:
     """The model of a snapshot and its record; the estimator and none where there is no snapshot."""
-    from mercer.cluster import StreamingKernelKMeans
     from mercer.io.model import read_model
+    from mercer.stream import StreamingKernelKMeans
 
     if path is None:
         raise ValueError("--resume needs --model FILE to go on from")

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mercer._types import FloatArray
+from mercer._run.types import FloatArray
 from mercer.cli.snapshots import (
     LabelFile,
     Pieces,
@@ -20,8 +20,6 @@ from mercer.cli.snapshots import (
     load_snapshot,
     save_snapshot,
 )
-
-__all__ = ["pieces_of", "stream_rows"]
 
 PIECE_ROWS = 1000  # of a file or of lines that are read at once
 SIGNS = {  # what binary files begin with, and what to do with them
@@ -114,7 +112,7 @@ def _pieces_of_file(file: Path) -> Iterator[FloatArray]:
         with file.open("rb") as stream:
             yield from _arrow_pieces(stream)
         return
-    from mercer.data import as_source
+    from mercer.rows import as_source
 
     source = as_source(file)
     for start in range(0, source.n_rows, PIECE_ROWS):
@@ -123,7 +121,7 @@ def _pieces_of_file(file: Path) -> Iterator[FloatArray]:
 
 def _arrow_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
     """The record batches of an IPC stream or file."""
-    from mercer._extras import require
+    from mercer._run.extras import require
 
     ipc = require("pyarrow.ipc", "io", "Arrow IPC input")
     pa = require("pyarrow", "io", "Arrow IPC input")

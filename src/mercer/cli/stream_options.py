@@ -9,22 +9,6 @@ import typer
 
 from mercer.cli.options import INPUT, MODEL, OUTPUT, _one_of, _option
 
-__all__ = [
-    "BatchSize",
-    "Every",
-    "Files",
-    "Forgetting",
-    "InitialSize",
-    "InputFormat",
-    "LabelsOut",
-    "MaxSize",
-    "NNeighbors",
-    "Resume",
-    "Sampling",
-    "Snapshot",
-    "StreamClusters",
-]
-
 FORMATS = ("arrow", "csv", "npy")
 SAMPLINGS = ("leverage", "ridge", "uniform")
 

@@ -11,8 +11,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["read_gammas", "read_sizes", "show_selection", "tune_file"]
-
 
 def read_sizes(text: str) -> list[int]:
     """Numbers of clusters: 2:10 is 2 to 10, 3,5,8 those three."""
@@ -59,11 +57,11 @@ def tune_file(
     **options: Any,
 ) -> Any:
     """The search on the rows of a file; the table and the picture are written if asked for."""
-    from mercer._extras import require
-    from mercer.data import as_source
-    from mercer.io.atomic import check_writable, replacing
-    from mercer.io.places import check_apart
+    from mercer._run.atomic import check_writable, replacing
+    from mercer._run.extras import require
     from mercer.report.heat_map import draw_selection
+    from mercer.rows import as_source
+    from mercer.rows.places import check_apart
     from mercer.selection import search
 
     if plot is not None:

@@ -10,12 +10,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mercer._paths import demand_path
+from mercer._run.paths import demand_path
 from mercer.cli.errors import readable_errors
 from mercer.cli.examples import EXAMPLES
 from mercer.cli.words import speaking_of
-
-__all__ = ["EXIT_CODES", "Verbs"]
 
 EXIT_CODES = {
     0: "all went well",

@@ -12,9 +12,7 @@ from typing import Any
 
 import typer
 
-from mercer._printable import printable
-
-__all__ = ["in_options", "say", "speaking_of"]
+from mercer._run.printable import printable
 
 VALUE = r"""(\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s;,:()]*)"""  # what follows "parameter="
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.report import Report
 
-__all__ = ["check_outputs", "cluster_file", "predict_file", "report_file"]
 
 REPORTS = (".html", ".md", ".json")
 
@@ -24,8 +23,8 @@ def cluster_file(
     report: Path | None = None,
 ) -> Any:
     """The estimator, fitted on the rows of a file; what is asked for is written."""
-    from mercer.data import as_source
     from mercer.io import save
+    from mercer.rows import as_source
 
     check_outputs(inputs=[file], labels=labels, model=model, report=report)
     source = as_source(file, columns=columns)
@@ -55,8 +54,8 @@ def predict_file(
 
     max_memory, n_jobs : replace the model's own, unless None.
     """
-    from mercer.data import as_source
     from mercer.io import load
+    from mercer.rows import as_source
 
     check_outputs(inputs=[file, model], labels=labels)
     estimator = load(model, max_memory=max_memory)
@@ -79,8 +78,8 @@ def report_file(
     n_jobs: int | None = None,
 ) -> Report:
     """Write a page about a saved model and the rows of a file; the model's report is returned."""
-    from mercer.data import as_source
     from mercer.io import load
+    from mercer.rows import as_source
 
     check_outputs(inputs=[file, model], report=out)
     estimator = load(model, max_memory=max_memory)
@@ -97,8 +96,8 @@ def report_file(
 
 def _write_report(path: Path, model: Any, source: Any, *, title: str, seed: int) -> None:
     """The page, or by its suffix the report alone."""
-    from mercer._progress import tell
-    from mercer.io.atomic import replacing
+    from mercer._run.atomic import replacing
+    from mercer._run.progress import tell
     from mercer.report import write_page
 
     if path.suffix.lower() == ".html":
@@ -119,9 +118,9 @@ def check_outputs(
     report: Path | None = None,
 ) -> None:
     """Refuse, before any work, what could not be written or would overwrite what is read."""
-    from mercer.io.atomic import check_writable
+    from mercer._run.atomic import check_writable
     from mercer.io.labels import check_output
-    from mercer.io.places import check_apart
+    from mercer.rows.places import check_apart
 
     check_apart(inputs, [path for path in (labels, model, report) if path is not None])
     if model is not None:
@@ -135,7 +134,7 @@ def check_outputs(
 
 def _check_report(path: Path) -> None:
     """Refuse a suffix that names no form of report, or whose package is missing."""
-    from mercer._extras import require
+    from mercer._run.extras import require
 
     if path.suffix.lower() not in REPORTS:
         raise ValueError(

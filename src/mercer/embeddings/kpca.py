@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import FloatArray
-from mercer.data.sample import Sample
-from mercer.data.source import spans
-from mercer.embeddings.eigen import Solver, leading_eigenpairs
+from mercer._run.types import FloatArray
 from mercer.factors.quantized import QuantizedFactor
 from mercer.kernels.base import Kernel
-
-__all__ = ["PrincipalMap", "principal_map"]
+from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.rows.sample import Sample
+from mercer.rows.source import spans
 
 
 @dataclass(frozen=True, slots=True)

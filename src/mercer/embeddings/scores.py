@@ -7,22 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import FloatArray
-from mercer.data.rows import cast, part
-from mercer.data.sample import Sample
-from mercer.data.source import spans
+from mercer._run.types import FloatArray
 from mercer.embeddings.weighted_kpca import WeightedKpca
 from mercer.factors.base import Factor, PivotFactor
 from mercer.kernels.base import Kernel
-
-__all__ = [
-    "ScoreMap",
-    "Scores",
-    "factor_with_kernel",
-    "score_map",
-    "score_map_of_two",
-    "training_scores",
-]
+from mercer.rows.rows import cast, part
+from mercer.rows.sample import Sample
+from mercer.rows.source import spans
 
 
 @dataclass(frozen=True, slots=True)

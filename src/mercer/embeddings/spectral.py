@@ -12,30 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray
-from mercer.data.sample import Sample
-from mercer.data.source import spans
-from mercer.embeddings.binned import LEAST_VALUE, BinGraph, part_vectors, settled_eigenpairs
-from mercer.embeddings.eigen import Eigenpairs, Solver, leading_eigenpairs
-from mercer.embeddings.walks import leading_walk
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray
+from mercer.factors.bin_graph import LEAST_VALUE, BinGraph, part_vectors, settled_eigenpairs
 from mercer.factors.binning import BinningFactor
-from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph
+from mercer.factors.neighbors import AffinityGraph
 from mercer.factors.quantized import QuantizedFactor
+from mercer.linalg.eigen import Eigenpairs, Solver, leading_eigenpairs
+from mercer.linalg.walks import leading_walk
+from mercer.rows.sample import Sample
+from mercer.rows.source import spans
 
-__all__ = [
-    "SpectralMap",
-    "affinity_map",
-    "binning_map",
-    "factor_map",
-    "landmark_map",
-    "neighbor_map",
-    "spectral_map",
-    "unit_rows",
-]
-
-_jit = LazyModule("mercer.factors._landmark_jit")
+_jit = LazyModule("mercer.factors._landmarks_jit")
 
 LEAST_DEGREE = 1e-10  # of the mean: below, a landmark has no say
 TELLING = 1e-8  # eigenvalues below (or negative: a graph between two sides) tell no clusters
@@ -176,12 +165,6 @@ def binning_map(
     vectors = graph.bin_vectors(scale[:, None] * U / values)
     trimmed = Eigenpairs(values, U, pairs.residuals[kept], pairs.solver)
     return _map(vectors, factor.sums_of_training(sample, vectors, threads), w, trimmed)
-
-
-def unit_rows(Y: FloatArray) -> FloatArray:
-    """Rows scaled to length 1 (rows of zeros stay)."""
-    norms = np.linalg.norm(Y, axis=1, keepdims=True)
-    return Y / np.where(norms > 0, norms, 1.0)
 
 
 def _map(

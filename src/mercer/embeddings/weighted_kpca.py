@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._types import FloatArray
-from mercer.data.source import spans
-from mercer.embeddings.eigen import leading_eigenpairs
-
-__all__ = ["WeightedKpca", "weighted_kpca"]
+from mercer._run.types import FloatArray
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.rows.source import spans
 
 LEAST_DEGREE = 1e-6  # of the mean: a low-rank degree below it is an error of the approximation
 LEAST_VALUE = 1e-10  # of the largest eigenvalue: below it there is no direction

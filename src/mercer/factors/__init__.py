@@ -7,7 +7,7 @@ from mercer.factors.binning import BinningFactor, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
-from mercer.factors.graphs import Neighbors
+from mercer.factors.neighbors import Neighbors
 from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized, QuantizedFactor
 

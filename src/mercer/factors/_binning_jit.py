@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numba import jit
+from mercer._run.jit import jit
 
 FIRST, SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # of murmur3
 STEP = np.uint64(0x9E3779B97F4A7C15)

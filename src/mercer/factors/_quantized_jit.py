@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numba import jit
+from mercer._run.jit import jit
 
 LANES = 8  # representatives that are compared with a row side by side
 STRIDE = 32  # coordinates between two looks at whether any of them can still be near

@@ -8,15 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mercer._types import FloatArray, IdArray
-from mercer.data.format import RowFormat
-from mercer.data.inputs import as_source
-from mercer.data.rows import Rows, cast
-from mercer.data.sample import Sample
-from mercer.data.source import TILE, spans
-from mercer.kernels.base import Kernel
-
-__all__ = ["DRAW", "Approximation", "DenseSizes", "Factor", "PivotFactor"]
+from mercer._run.types import FloatArray, IdArray
+from mercer.kernels.base import Columns, Kernel
+from mercer.rows.format import RowFormat
+from mercer.rows.inputs import as_source
+from mercer.rows.rows import Rows, cast
+from mercer.rows.sample import Sample
+from mercer.rows.source import TILE, spans
+from mercer.rows.summary import check_rows
 
 DRAW = 10  # rows per pivot to draw pivots from: more of them do not lower the error
 
@@ -155,8 +154,28 @@ def pivot_factor(
     kernel: Kernel, sample: Sample, pivots: IdArray, mix: FloatArray, **values: Any
 ) -> PivotFactor:
     """A PivotFactor whose pivots are rows of the sample."""
-    from mercer.data.rows import take
+    from mercer.rows.rows import take
 
     rows = cast(take(sample.rows, pivots), np.float64)
     mix = np.ascontiguousarray(mix)  # as a model file keeps it: products have the same bits
     return PivotFactor(kernel, sample.format, rows, sample.ids[pivots], mix, **values)
+
+
+def as_sample(kernel: Kernel | None, X: Any, sample_weight: FloatArray | None = None) -> Sample:
+    """X as it stands, in its own order: for using a factor without an estimator around it.
+
+    kernel None: what scales itself sees the rows in units of their own size.
+    """
+    if isinstance(X, Sample):
+        return X
+    source = as_source(X)
+    raw = source.read(0, source.n_rows)
+    if kernel is None and isinstance(raw, np.ndarray):
+        summary = check_rows(raw, 0, Columns.of(source))
+        exponent = summary.exponent(is_centred=True)
+        row_format = RowFormat.centred(raw, source.dtype, np.ones(raw.shape[1], bool), exponent)
+    else:
+        movable = True if kernel is None else kernel.movable(raw)
+        row_format = RowFormat.centred(raw, source.dtype, movable)
+    weights = np.ones(source.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+    return Sample(row_format.apply(raw), weights, np.arange(source.n_rows), row_format)

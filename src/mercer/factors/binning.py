@@ -16,19 +16,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from mercer._lazy import LazyModule
-from mercer._threads import in_order
-from mercer._types import FloatArray, IdArray
-from mercer.data.format import RowFormat
-from mercer.data.inputs import as_source
-from mercer.data.rows import BlockRows, Rows, cast, take
-from mercer.data.sample import Sample, as_sample
-from mercer.data.source import spans
-from mercer.factors.base import DenseSizes
+from mercer._run.lazy import LazyModule
+from mercer._run.threads import in_order
+from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import DenseSizes, as_sample
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import Laplacian
-
-__all__ = ["BinningFactor", "Grids", "KnownBins", "RandomBinning", "TrainingBins"]
+from mercer.rows.format import RowFormat
+from mercer.rows.inputs import as_source
+from mercer.rows.rows import BlockRows, Rows, cast, take
+from mercer.rows.sample import Sample
+from mercer.rows.source import spans
 
 _jit = LazyModule("mercer.factors._binning_jit")
 

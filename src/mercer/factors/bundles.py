@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._lazy import LazyModule
-from mercer._threads import in_order
-from mercer._types import FloatArray, IdArray
-
-__all__ = ["Bundles", "bundled", "neighbor_sums", "parts_of_rows"]
+from mercer._run.lazy import LazyModule
+from mercer._run.threads import in_order
+from mercer._run.types import FloatArray, IdArray
 
 _jit = LazyModule("mercer.factors._binning_jit")
 

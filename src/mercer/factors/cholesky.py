@@ -10,18 +10,16 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 
-from mercer._lazy import LazyModule
-from mercer._threads import in_order, single_threaded_blas
-from mercer._types import FloatArray, IdArray
-from mercer.data.rows import Rows, cast, part, take
-from mercer.data.sample import Sample, as_sample
-from mercer.data.source import TILE, Source, spans
-from mercer.factors.base import DRAW, DenseSizes, PivotFactor, pivot_factor
+from mercer._run.lazy import LazyModule
+from mercer._run.threads import in_order, single_threaded_blas
+from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import DRAW, DenseSizes, PivotFactor, as_sample, pivot_factor
 from mercer.kernels.base import Kernel
+from mercer.rows.rows import Rows, cast, part, take
+from mercer.rows.sample import Sample
+from mercer.rows.source import TILE, Source, spans
 
-__all__ = ["IncompleteCholesky", "pivoted_cholesky"]
-
-_jit = LazyModule("mercer.factors._jit")
+_jit = LazyModule("mercer.factors._cholesky_jit")
 
 CANDIDATES = 4  # greedy: candidates per pivot of a block
 KEEP = 0.3  # greedy: a candidate is kept while its residual is this part of the block's best

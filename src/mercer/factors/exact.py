@@ -7,14 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from mercer._threads import single_threaded_blas
-from mercer.data.rows import cast
-from mercer.data.sample import as_sample
-from mercer.factors.base import DenseSizes, PivotFactor, pivot_factor
+from mercer._run.threads import single_threaded_blas
+from mercer.factors.base import DenseSizes, PivotFactor, as_sample, pivot_factor
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.kernels.base import Kernel
-
-__all__ = ["Exact"]
+from mercer.rows.rows import cast
 
 
 class Exact(DenseSizes, BaseEstimator):

@@ -10,19 +10,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mercer._threads import in_order, single_threaded_blas
-from mercer._types import FloatArray
-from mercer.data.format import RowFormat
-from mercer.data.inputs import as_source
-from mercer.data.rows import Rows, cast, part, take
-from mercer.data.sample import Sample, as_sample
-from mercer.data.source import TILE, spans
-from mercer.factors.base import DenseSizes
+from mercer._run.threads import in_order, single_threaded_blas
+from mercer._run.types import FloatArray
+from mercer.factors.base import DenseSizes, as_sample
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Laplacian
 from mercer.kernels.sums import CoordinateSums
-
-__all__ = ["FourierFactor", "RandomFourier"]
+from mercer.rows.format import RowFormat
+from mercer.rows.inputs import as_source
+from mercer.rows.rows import Rows, cast, part, take
+from mercer.rows.sample import Sample
+from mercer.rows.source import TILE, spans
 
 ERROR_ROWS = 500  # the kernel error is estimated on so many rows
 

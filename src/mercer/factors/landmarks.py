@@ -13,21 +13,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mercer._lazy import LazyModule
-from mercer._tally import kernel_values
-from mercer._threads import in_order, single_threaded_blas
-from mercer._types import FloatArray, IdArray
-from mercer.data.format import RowFormat
-from mercer.data.inputs import as_source
-from mercer.data.rows import BlockRows, Rows, cast, pad
-from mercer.data.sample import as_sample
-from mercer.data.source import spans
+from mercer._run.lazy import LazyModule
+from mercer._run.tally import kernel_values
+from mercer._run.threads import in_order, single_threaded_blas
+from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import as_sample
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF
+from mercer.rows.format import RowFormat
+from mercer.rows.inputs import as_source
+from mercer.rows.rows import BlockRows, Rows, cast, pad
+from mercer.rows.source import spans
 
-__all__ = ["Edges", "LandmarkGraph", "Landmarks", "Search", "make_search"]
-
-_jit = LazyModule("mercer.factors._landmark_jit")
+_jit = LazyModule("mercer.factors._landmarks_jit")
 
 FEW_ROWS = 1000  # below, every row is a landmark: an exact nearest-neighbour graph
 MOST_LANDMARKS = 1000  # by rank="auto"

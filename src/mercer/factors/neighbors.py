@@ -1,306 +1,212 @@
-"""The sparse kernel of mutual nearest neighbours on a buffer of rows (paper 000, eq. 4).
+"""Graphs between the rows themselves: nearest neighbours, or affinities given as a matrix.
 
-Two rows are tied where each is among the p most similar rows of the other, and the tie is their
-similarity. A buffer row keeps its p-th largest similarity as a *threshold*, so that the test of a
-new row against the buffer is two comparisons per similarity; nothing is searched again.
-
-At any p below the number of rows this matrix is indefinite, even for a positive definite kernel:
-its eigenvalues are to be taken algebraically, from the top.
+For small data and for people who have a graph already. A graph of landmarks (factors/landmarks)
+is quicker and takes any number of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from mercer._lazy import LazyModule
-from mercer._threads import in_order
-from mercer._types import FloatArray, IdArray
-from mercer.data.format import RowFormat
-from mercer.data.rows import Rows, cast, part, stack, take
-from mercer.kernels.base import NOTHING, Kernel
+from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import as_sample
+from mercer.factors.landmarks import (
+    EXACT_NEIGHBORS,
+    PRODUCT_ROWS,
+    PRODUCTS,
+    LandmarkGraph,
+    Landmarks,
+)
+from mercer.kernels.base import Kernel
+from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.rows.format import RowFormat
 
-__all__ = ["Groups", "NeighborKernel", "Ties", "neighbor_kernel"]
-
-_jit = LazyModule("mercer.factors._neighbors_jit")
-
-OFFSET = 0.1  # of the mean degree; less lets strays be clusters, five times as much hides thin ones
-LOWEST = float(np.finfo(np.float32).min)  # a threshold that every similarity reaches
-TILE_ROWS = 512  # rows whose similarities to the buffer are held at once
+MOST_NEIGHBORS = 80  # ties per row, when fewer leave the graph in pieces
+TIE = 1e-6  # weaker ones do not hold parts of a graph together
+SPARSE = 0.1  # of the values that are not zero: below, a sparse matrix is quicker
+ASYMMETRY = 1e-8  # of the largest affinity: more is not rounding
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """A division of the buffer's rows, each with a coefficient in the sum of its group.
+class Neighbors(BaseEstimator):
+    """W = (A + Aᵀ)/2, where A ties each row to its nearest rows by Gaussian weights.
 
-    A row that comes is compared with the groups it has ties to: by these ties, or, if
-    `is_whole`, by its similarities to all rows of the group.
+    What scikit-learn's SpectralClustering(affinity="nearest_neighbors") does, with weights that
+    fall with the distance and a rule for new rows: the mean of their neighbours' coordinates. A row
+    is its own first neighbour. While the graph has more parts than clusters are asked for, each row
+    is tied to twice as many others, up to 80.
+
+    Cost: n² d products for the search (a grid for up to 3 features), then an iterative eigensolver
+    on n·n_neighbors numbers. Up to 100,000 rows take part, as everywhere.
+
+    Parameters
+    ----------
+    n_neighbors : ties per row, itself among them.
+    weights : "gaussian" with a bandwidth of the mean distance, or "rank" for 1, 1/2, 1/3 …
+
+    Examples
+    --------
+    >>> from mercer import Neighbors, SpectralClustering
+    >>> from mercer.datasets import moons
+    >>> from mercer.metrics import adjusted_rand
+    >>> X, y = moons(400, random_state=0)
+    >>> graph = Neighbors(n_neighbors=12)
+    >>> model = SpectralClustering(2, approximation=graph, random_state=0).fit(X)
+    >>> adjusted_rand(y, model.labels_)
+    1.0
     """
 
-    labels: IdArray  # (s,)
-    coefficients: FloatArray  # (s,)
-    members: IdArray  # (s,) rows by group
-    starts: IdArray  # (k + 1,) where each group's begin there
-    is_whole: bool
+    def __init__(
+        self,
+        n_neighbors: int = EXACT_NEIGHBORS,
+        *,
+        weights: Literal["gaussian", "rank"] = "gaussian",
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
 
-    @classmethod
-    def of(
-        cls, labels: IdArray, coefficients: FloatArray, n_groups: int, *, is_whole: bool
-    ) -> Groups:
-        starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=n_groups))])
-        members = np.argsort(labels, kind="stable")
-        return cls(labels, coefficients, members, starts, is_whole)
+    def fit(
+        self,
+        kernel: Kernel | None,
+        X: Any,
+        *,
+        rng: np.random.Generator,
+        threads: int = 1,
+        n_clusters: int = 1,
+    ) -> LandmarkGraph:
+        """Tie the rows of X to each other; kernel None scales itself."""
+        sample = as_sample(kernel, X)
+        n_neighbors = self.n_neighbors
+        while True:
+            graph = self._landmarks(len(sample), n_neighbors).fit(
+                kernel, sample, rng=rng, threads=threads, n_clusters=n_clusters
+            )
+            graph = replace(graph, ties_rows=True)
+            n_parts = sp.csgraph.connected_components(_felt(graph.affinities()))[0]
+            n_neighbors *= 2
+            if n_parts <= n_clusters or n_neighbors > min(MOST_NEIGHBORS, len(sample)):
+                return graph
+
+    def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
+        most = max(self.n_neighbors, MOST_NEIGHBORS)
+        return 8 * n_rows * (2 * n_features + 6 * most) + 4 * max(PRODUCTS, PRODUCT_ROWS * n_rows)
+
+    def width(self, n_rows: int) -> int:
+        return 2 * max(self.n_neighbors, MOST_NEIGHBORS)
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        """Ties, the graph both ways, and the vectors of an eigensolver."""
+        return 8 * n_rows * (3 * self.width(n_rows) + 8 * n_vectors + 20)
+
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        return self._landmarks(n_rows, self.n_neighbors).label_memory(n_rows, n_features, tile_rows)
+
+    def check(self, kernel: Kernel | None) -> None:
+        """Refuse parameters and kernels that no data could make right."""
+        self._landmarks(1, self.n_neighbors).check(kernel)
+
+    def _landmarks(self, n_rows: int, n_neighbors: int) -> Landmarks:
+        """The same graph, seen as one in which every row is a landmark."""
+        return Landmarks(n_rows, n_neighbors=n_neighbors, weights=self.weights)
+
+
+class GivenAffinity(BaseEstimator):
+    """The matrix that came as X is the graph: symmetric, no value below zero, dense or sparse."""
+
+    def fit(
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        rng: np.random.Generator,
+        threads: int = 1,
+    ) -> AffinityGraph:
+        """Check the affinities of the items in X."""
+        assert isinstance(kernel, GramMatrix)
+        items = np.asarray(X.ids)
+        W: Any = kernel.matrix_of_items
+        if len(items) < W.shape[0]:
+            W = W[items][:, items]
+        _check_affinities(W)
+        if not sp.issparse(W) and np.count_nonzero(W) < SPARSE * W.size:
+            W = sp.csr_array(W)
+        return AffinityGraph(kernel.matrix_of_items.shape[0], items, W)
+
+    def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
+        return 0  # nothing beside what was given; the eigensolver's vectors are few
+
+    def width(self, n_rows: int) -> int:
+        return 0
+
+    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
+        return 8 * n_rows * (8 * n_vectors + 20)
+
+    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
-    """What some rows share with a buffer."""
+class AffinityGraph:
+    """Items and their affinities; a new item is a row of affinities to those of the fit."""
 
-    similarities: sp.csr_array  # (n, s) k(x, y) of mutual neighbours
-    own: FloatArray  # (n,) k(x, x)
-    weights: FloatArray  # (n,) how many rows each stands for
-    degrees: FloatArray  # (n,) Σ of weighted similarities and an offset; 1 if not normalised
-    sums: sp.csr_array | None = None  # (n, k) of similarities to each group that has a tie
-
-    def __len__(self) -> int:
-        return len(self.own)
-
-    def n_unseen(self) -> int:
-        """How many rows nothing in the buffer is similar to; of ties that keep the nearest."""
-        csr = self.similarities
-        largest = np.maximum.reduceat(csr.data, csr.indptr[:-1])  # each row has a tie
-        return int(((np.abs(largest) <= NOTHING) & (self.own > 0)).sum())
-
-    def take(self, ids: IdArray) -> Ties:
-        arrays = (self.own[ids], self.weights[ids], self.degrees[ids])
-        return Ties(sp.csr_array(self.similarities[ids]), *arrays)
-
-    @staticmethod
-    def stacked(tiles: list[Ties]) -> Ties:
-        """The ties of consecutive rows as one."""
-        if len(tiles) == 1:
-            return tiles[0]
-        return Ties(
-            _stacked([tile.similarities for tile in tiles]),
-            np.concatenate([tile.own for tile in tiles]),
-            np.concatenate([tile.weights for tile in tiles]),
-            np.concatenate([tile.degrees for tile in tiles]),
-            None if tiles[0].sums is None else _stacked([tile.sums for tile in tiles]),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NeighborKernel:
-    """A buffer of rows and the sparse kernel matrix between them.
-
-    A row of weight w counts as w equal rows: `matrix` is √w_i √w_j K_ij / √(D_i D_j). D are the
-    degrees Σ_j w_j K_ij that rows had when they came (or when the kernel was last made anew) plus
-    `offset`, a little of their mean then, which keeps a few rows that are tied to nothing else
-    from being the best of clusters. Without `is_normalized` all degrees are 1.
-    """
-
-    kernel: Kernel
-    format: RowFormat
-    rows: Rows  # (s, d) float64 in `format`
-    weights: FloatArray  # (s,) how often each row came
-    thresholds: FloatArray  # (s,) the p-th largest similarity of each row in the buffer
-    degrees: FloatArray  # (s,)
-    masses: FloatArray  # (s,) weight × degree, as they are in the matrix
-    matrix: sp.csr_array  # (s, s) float64
-    n_neighbors: int
-    is_normalized: bool
-    offset: float = 0.0  # of the degrees
-
-    def __len__(self) -> int:
-        return len(self.thresholds)
+    n_items: int  # columns of a row
+    items: IdArray  # that took part: those of positive weight
+    training_matrix: Any = field(default=None, repr=False, compare=False)  # dense or CSR
 
     @property
     def rank(self) -> int:
-        return len(self)
+        return self.n_items
 
     @property
-    def trace_error(self) -> float | None:
-        return None  # ties were left out on purpose: the trace is kept and tells nothing
+    def trace_error(self) -> float:
+        return 0.0
 
-    def ties(
-        self, dtype: Any, *, nearest: bool = False, groups: Groups | None = None
-    ) -> Callable[..., Ties]:
-        """A function of rows in `format` (and weights) that gives their ties, taken in `dtype`.
+    @property
+    def format(self) -> RowFormat:
+        return RowFormat(np.dtype(np.float64))
 
-        `nearest`: a row that is nobody's mutual neighbour keeps its most similar one. `groups`:
-        similarities to each of them are summed.
-        """
-        similar = self.kernel.against(cast(self.rows, dtype))
-        thresholds = self.thresholds.astype(dtype)
-        floor = np.finfo(dtype).tiny if self.is_normalized else LOWEST
+    @property
+    def kernel(self) -> Precomputed:
+        return Precomputed()
 
-        def of_tile(X: Rows, weights: FloatArray) -> Ties:
-            K = np.ascontiguousarray(similar(X), dtype=dtype)
-            entries = _mutual(K, thresholds, self.n_neighbors, dtype(floor), nearest=nearest)
-            own = np.asarray(self.kernel.diagonal(X), np.float64)
-            degrees = np.ones(len(own))
-            if self.is_normalized:
-                degrees = entries @ self.weights + weights * own + self.offset
-            sums = None if groups is None else _sums(K, entries, groups, floor)
-            return Ties(entries, own, weights, np.where(degrees > 0, degrees, 1.0), sums)
+    def forget_training(self) -> AffinityGraph:
+        """The same without the matrix: what a model keeps."""
+        return replace(self, training_matrix=None)
 
-        def of_rows(X: Rows, weights: FloatArray | None = None) -> Ties:
-            w = np.full(X.shape[0], self.weights.mean()) if weights is None else weights
-            tiles = [slice(i, i + TILE_ROWS) for i in range(0, X.shape[0], TILE_ROWS)]
-            return Ties.stacked([of_tile(part(X, t.start, t.stop), w[t]) for t in tiles])
 
-        return of_rows
+def _felt(W: sp.csr_array) -> sp.csr_array:
+    """The ties that an eigensolver can see."""
+    return sp.csr_array(W.multiply(W > TIE))
 
-    def normalized(self, ties: Ties) -> sp.csr_array:
-        """Φᵀ: the ties as rows of the matrix, (n, s)."""
-        csr = ties.similarities
-        rows, columns = np.sqrt(ties.weights / ties.degrees), np.sqrt(self.masses) / self.degrees
-        data = csr.data * np.repeat(rows, np.diff(csr.indptr)) * columns[csr.indices]
-        return sp.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
 
-    def own_entries(self, ties: Ties) -> FloatArray:
-        """κ: the new rows' entries on the diagonal of the matrix."""
-        return ties.own * ties.weights / ties.degrees
-
-    def joining(self, X: Rows, ties: Ties) -> tuple[Ties, sp.csr_array, FloatArray]:
-        """Rows that join together: their ties with degrees that count each other, Φᵀ and K_bb."""
-        K = np.asarray(self.kernel.matrix(X, X), np.float64)
-        K = (K + K.T) / 2
-        least = self.least(X)
-        if self.is_normalized:
-            np.maximum(K, 0.0, out=K)
-        K[(least > K) | (least[:, None] > K)] = 0.0
-        np.fill_diagonal(K, ties.own)
-        if self.is_normalized:
-            among = K @ ties.weights - ties.own * ties.weights
-            ties = replace(ties, degrees=ties.degrees + among)
-        scale = np.sqrt(ties.weights / ties.degrees)
-        return ties, self.normalized(ties), K * scale * scale[:, None]
-
-    def least(self, X: Rows) -> FloatArray:
-        """The thresholds of new rows: their p-th largest similarity to the buffer."""
-        if self.n_neighbors >= len(self):
-            return np.full(X.shape[0], LOWEST)
-        K = np.asarray(self.kernel.matrix(X, self.rows), np.float64)
-        place = K.shape[1] - self.n_neighbors
-        return np.partition(K, place, axis=1)[:, place]
-
-    def with_rows(self, X: Rows, ties: Ties, phi: sp.csr_array, K_bb: FloatArray) -> NeighborKernel:
-        """The buffer with these rows at its end (eq. 5)."""
-        new = sp.csr_array(K_bb)
-        return replace(
-            self,
-            rows=stack([self.rows, X]),
-            weights=np.r_[self.weights, ties.weights],
-            thresholds=np.r_[self.thresholds, self.least(X)],
-            degrees=np.r_[self.degrees, ties.degrees],
-            masses=np.r_[self.masses, ties.weights * ties.degrees],
-            matrix=sp.csr_array(sp.block_array([[self.matrix, phi.T], [phi, new]], format="csr")),
+def _check_affinities(W: Any) -> None:
+    values: FloatArray = W.data if sp.issparse(W) else W
+    least, most = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    if least < 0:
+        raise ValueError(
+            f"the precomputed affinities go down to {least:g}; a graph has no ties below zero: "
+            "shift or clip them (for a positive semi-definite kernel with negative values use "
+            "approximation='exact')"
         )
-
-    def kept(self, keep: NDArray[np.bool_]) -> NeighborKernel:
-        """The buffer without the rows that are not marked."""
-        ids = np.flatnonzero(keep)
-        return replace(
-            self,
-            rows=take(self.rows, ids),
-            weights=self.weights[ids],
-            thresholds=self.thresholds[ids],
-            degrees=self.degrees[ids],
-            masses=self.masses[ids],
-            matrix=sp.csr_array(self.matrix[ids][:, ids]),
+    if most == 0:
+        raise ValueError(
+            "the precomputed affinities are all zero: nothing is tied to anything; check what "
+            "computed them (a bandwidth that is far too small?)"
+        )
+    if (uneven := _asymmetry(W)) > ASYMMETRY * most:
+        raise ValueError(
+            f"the precomputed affinities are not symmetric (they differ by up to {uneven:g}); "
+            "use (A + A.T) / 2, or np.maximum(A, A.T)"
         )
 
 
-def neighbor_kernel(
-    kernel: Kernel,
-    row_format: RowFormat,
-    rows: Rows,
-    weights: FloatArray,
-    *,
-    n_neighbors: int,
-    is_normalized: bool,
-    threads: int = 1,
-) -> NeighborKernel:
-    """The sparse kernel of these rows (float64, in format): O(s²d) by products and selections.
-
-    For hundreds of neighbours this is several times quicker than any index.
-    """
-    s = rows.shape[0]
-    p = min(n_neighbors, s)
-    similar, own = kernel.against(rows), np.asarray(kernel.diagonal(rows), np.float64)
-
-    def tile(start: int) -> FloatArray:
-        K = np.asarray(similar(part(rows, start, start + TILE_ROWS)), np.float64)
-        ids = np.arange(len(K))
-        K[ids, start + ids] = own[start + ids]
-        return K
-
-    starts = range(0, s, TILE_ROWS)
-    if p >= s:
-        thresholds = np.full(s, LOWEST)
-    else:
-
-        def least(start: int) -> FloatArray:  # a copy: a view would keep the tile, so all of K
-            return np.partition(tile(start), s - p, axis=1)[:, s - p].copy()
-
-        thresholds = np.concatenate(list(in_order(least, starts, threads)))
-    floor = np.finfo(float).tiny if is_normalized else LOWEST
-
-    def mutual(start: int) -> sp.csr_array:
-        K = tile(start)
-        least = np.maximum(thresholds[start : start + len(K)], floor)
-        return sp.csr_array(np.where((least[:, None] <= K) & (thresholds <= K), K, 0.0))
-
-    K = sp.csr_array(sp.vstack(list(in_order(mutual, starts, threads)), format="csr"))
-    K = sp.csr_array((K + K.T) / 2)
-    K.sort_indices()
-    degrees, offset = np.ones(s), 0.0
-    if is_normalized:
-        sums = K @ weights
-        offset = OFFSET * float(np.average(sums, weights=weights))
-        degrees = sums + offset if offset > 0 else degrees
-    scale = np.sqrt(weights / degrees)
-    K.data *= scale[K.indices] * np.repeat(scale, np.diff(K.indptr))
-    masses = weights * degrees
-    sizes = (n_neighbors, is_normalized, offset)
-    return NeighborKernel(kernel, row_format, rows, weights, thresholds, degrees, masses, K, *sizes)
-
-
-def remade(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
-    """The same rows with thresholds, ties and degrees made anew."""
-    return neighbor_kernel(
-        graph.kernel,
-        graph.format,
-        graph.rows,
-        graph.weights,
-        n_neighbors=graph.n_neighbors,
-        is_normalized=graph.is_normalized,
-        threads=threads,
-    )
-
-
-def _sums(K: FloatArray, ties: sp.csr_array, groups: Groups, floor: float) -> sp.csr_array:
-    """Σ_i a_i K_xi over each group with a tie; not below the floor: no tie counts against it."""
-    indptr = np.empty(len(K) + 1, np.int32)
-    arrays = (groups.labels, groups.coefficients, groups.members, groups.starts, groups.is_whole)
-    indices, data = _jit.tied_sums(K, ties.indptr, ties.indices, *arrays, float(floor), indptr)
-    return sp.csr_array((data, indices, indptr), shape=(len(K), len(groups.starts) - 1))
-
-
-def _stacked(tiles: list[Any]) -> sp.csr_array:
-    return sp.csr_array(sp.vstack(tiles, format="csr"))
-
-
-def _mutual(
-    K: FloatArray, thresholds: FloatArray, p: int, floor: Any, *, nearest: bool
-) -> sp.csr_array:
-    indptr = np.empty(len(K) + 1, np.int32)
-    needed = np.maximum(thresholds, floor)
-    indices, data = _jit.mutual_entries(K, needed, p, nearest, indptr)
-    return sp.csr_array((data, indices, indptr), shape=K.shape)
+def _asymmetry(W: Any) -> float:
+    if sp.issparse(W):
+        return float(abs(W - W.T).max())
+    step = max(1, 2**22 // len(W))
+    starts = range(0, len(W), step)
+    return max(float(np.abs(W[i : i + step] - W[:, i : i + step].T).max()) for i in starts)

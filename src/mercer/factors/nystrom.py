@@ -9,21 +9,19 @@ import scipy.sparse as sp
 from scipy.linalg import rq, solve_triangular
 from sklearn.base import BaseEstimator
 
-from mercer._lazy import LazyModule
-from mercer._threads import in_order, single_threaded_blas
-from mercer._types import FloatArray, IdArray
-from mercer.data.rows import BlockRows, Rows, cast, part, take
-from mercer.data.sample import Sample, as_sample
-from mercer.data.source import TILE, spans
-from mercer.factors.base import DRAW, DenseSizes, PivotFactor
+from mercer._run.lazy import LazyModule
+from mercer._run.threads import in_order, single_threaded_blas
+from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import DRAW, DenseSizes, PivotFactor, as_sample
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.given import GramMatrix
-from mercer.partitions.kmeans import lloyd
+from mercer.linalg.lloyd import lloyd
+from mercer.rows.rows import BlockRows, Rows, cast, part, take
+from mercer.rows.sample import Sample
+from mercer.rows.source import TILE, spans
 
-__all__ = ["Nystrom"]
-
-_jit = LazyModule("mercer.factors._jit")
+_jit = LazyModule("mercer.factors._cholesky_jit")
 
 SAMPLINGS = ("uniform", "kmeans", "leverage")
 KMEANS_SWEEPS = 3  # of Lloyd: later ones change the error by less than a hundredth

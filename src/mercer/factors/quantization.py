@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray, IdArray
-
-__all__ = [
-    "MOST_BLOCKS",
-    "Quantization",
-    "TooManyBlocksError",
-    "quantize",
-    "sequential_sample",
-]
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray, IdArray
 
 _jit = LazyModule("mercer.factors._quantized_jit")
 

@@ -11,12 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mercer._threads import in_order, single_threaded_blas
-from mercer._types import FloatArray, IdArray
-from mercer.data.rows import BlockRows, Rows, cast, part
-from mercer.data.sample import Sample, as_sample
-from mercer.data.source import TILE, spans
-from mercer.factors.base import DenseSizes, PivotFactor
+from mercer._run.threads import in_order, single_threaded_blas
+from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import DenseSizes, PivotFactor, as_sample
 from mercer.factors.quantization import (
     MOST_BLOCKS,
     Quantization,
@@ -27,9 +24,10 @@ from mercer.factors.representatives import fine_block_sums, move_representatives
 from mercer.kernels.algebra import Product, Scaled
 from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.exponential import RBF
-from mercer.partitions.kmeans import nearest_center, scores_of_centers, sums_by_label
-
-__all__ = ["Quantized", "QuantizedFactor", "block_scale", "block_values"]
+from mercer.linalg.lloyd import nearest_center, scores_of_centers, sums_by_label
+from mercer.rows.rows import BlockRows, Rows, cast, part
+from mercer.rows.sample import Sample
+from mercer.rows.source import TILE, spans
 
 NO_ROW = -1  # the number of a representative that is no row of the source
 DEFAULT_RANK = 256

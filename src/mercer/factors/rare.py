@@ -10,20 +10,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer._checkpoint import is_numbers
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray, IdArray
-from mercer.data.distinct import row_hashes
-from mercer.data.gather import gather
-from mercer.data.rows import Rows, cast, part, stack, take
-from mercer.data.sample import Sample
-from mercer.data.source import TILE, Source, spans
-from mercer.data.sweep import TileFunction, total
+from mercer._run.checkpoint import is_numbers
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import PivotFactor
+from mercer.rows.distinct import row_hashes
+from mercer.rows.gather import gather
+from mercer.rows.rows import Rows, cast, part, stack, take
+from mercer.rows.sample import Sample
+from mercer.rows.source import TILE, Source, spans
+from mercer.rows.sweep import TileFunction, total
 
-__all__ = ["with_rare_pivots"]
-
-_jit = LazyModule("mercer.factors._jit")
+_jit = LazyModule("mercer.factors._cholesky_jit")
 
 CANDIDATES = 32  # for each pivot: enough that one rare cluster does not crowd out the others
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._types import FloatArray, IdArray
+from mercer._run.types import FloatArray, IdArray
 from mercer.factors.quantization import Quantization, quantize, sequential_sample
 from mercer.kernels.base import Kernel
-
-__all__ = ["block_objective", "fine_block_sums", "move_representatives"]
 
 MOST_STEPS = 30
 

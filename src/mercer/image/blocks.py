@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._lazy import LazyModule
-from mercer._memory import Budget
-from mercer._threads import in_order
-from mercer._types import FloatArray
+from mercer._run.budget import Budget
+from mercer._run.lazy import LazyModule
+from mercer._run.threads import in_order
+from mercer._run.types import FloatArray
 from mercer.factors.quantization import Quantization, sequential_sample
-
-__all__ = ["Centers", "PixelBlocks", "find_blocks"]
 
 _jit = LazyModule("mercer.image._jit")
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray
-
-__all__ = ["minimum_variance_palette", "quantize"]
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray
 
 _jit = LazyModule("mercer.image._jit")
 

@@ -10,21 +10,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from mercer._extras import require
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray
+from mercer._run.extras import require
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray
 from mercer.image.colors import minimum_variance_palette, quantize
 from mercer.image.pixels import ColorRange, Pixels
-
-__all__ = [
-    "ColorAndPlace",
-    "FeatureName",
-    "Given",
-    "LabAndPlace",
-    "LocalHistograms",
-    "PixelFeatures",
-    "fit_features",
-]
 
 _jit = LazyModule("mercer.image._jit")
 

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._extras import require
-from mercer._paths import check_links
-from mercer._printable import PrintableErrors
+from mercer._run.atomic import replacing
+from mercer._run.extras import require
+from mercer._run.paths import check_links
+from mercer._run.printable import PrintableErrors
 from mercer.image.pixels import BoolImage
-from mercer.io.atomic import replacing
-
-__all__ = ["read_image", "write_image", "write_labels_image"]
 
 SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I;16N")
 EXACT = (".png", ".tif", ".tiff")  # pictures that keep numbers as they are

@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._memory import Budget
-from mercer._types import FloatArray, IdArray
-from mercer.embeddings.quantized import quantized_eigen
-from mercer.embeddings.spectral import unit_rows
+from mercer._run.budget import Budget
+from mercer._run.recorder import Recorder
+from mercer._run.types import FloatArray, IdArray
+from mercer.embeddings.gaps import ranked_gaps
+from mercer.image.block_eigen import quantized_eigen
 from mercer.image.blocks import Centers, PixelBlocks, find_blocks
 from mercer.kernels.exponential import RBF
+from mercer.linalg.numbering import numbering
+from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
-from mercer.partitions.numbering import numbering
-from mercer.report import Recorder
-from mercer.selection.gaps import ranked_gaps
-
-__all__ = ["EstimatorModel", "QuantizedModel", "fit_quantized"]
 
 RADIUS, SIGMA = 50.0 / 255.0, 30.0 / 255.0  # of the span of a feature [zhang2006]
 MOST_SEGMENTS = 15  # that n_segments="auto" looks at

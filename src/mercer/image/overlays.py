@@ -7,10 +7,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._extras import require
+from mercer._run.extras import require
 from mercer.image.pixels import Pixels, as_pixels
-
-__all__ = ["OVERLAYS", "Overlay", "draw_overlay"]
 
 Overlay = Literal["boundaries", "average", "labels"]
 OVERLAYS: tuple[str, ...] = get_args(Overlay)

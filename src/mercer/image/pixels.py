@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._types import FloatArray
-
-__all__ = ["BoolImage", "ColorRange", "Pixels", "as_pixels"]
+from mercer._run.types import FloatArray
 
 BoolImage = NDArray[np.bool_]
 

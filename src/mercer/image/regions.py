@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._lazy import LazyModule
-from mercer._types import IdArray
-
-__all__ = ["connected_regions", "merge_small_regions"]
+from mercer._run.lazy import LazyModule
+from mercer._run.types import IdArray
 
 _jit = LazyModule("mercer.image._regions_jit")
 

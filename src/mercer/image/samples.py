@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._random import as_generator
-from mercer._types import FloatArray, IdArray, RandomState
-
-__all__ = ["landscape"]
+from mercer._run.random import as_generator
+from mercer._run.types import FloatArray, IdArray, RandomState
 
 SKY, SUN, HILLS, MEADOW, LAKE = range(5)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mercer._threads import in_order, n_threads
-from mercer._types import IdArray
+from mercer._run.threads import in_order, n_threads
+from mercer._run.types import IdArray
 from mercer.image.segmenter import Segmenter
-
-__all__ = ["segment", "segment_batch"]
 
 
 def segment(

@@ -10,20 +10,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._memory import Budget
-from mercer._progress import LineWriter, listening
-from mercer._random import as_generator
-from mercer._threads import n_threads, single_threaded_blas
-from mercer._types import FloatArray, IdArray, RandomState
+from mercer._run.budget import Budget
+from mercer._run.progress import LineWriter, listening
+from mercer._run.random import as_generator
+from mercer._run.recorder import Recorder
+from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.types import FloatArray, IdArray, RandomState
+from mercer.embeddings.gaps import relative_gap
 from mercer.image.features import Given, PixelFeatures, fit_features, given_features
 from mercer.image.models import RADIUS, SIGMA, EstimatorModel, QuantizedModel, fit_quantized
 from mercer.image.pixels import BoolImage, Pixels, as_pixels
 from mercer.image.regions import connected_regions, merge_small_regions
 from mercer.kernels.exponential import RBF, Chi2
-from mercer.report import Recorder, Report
-from mercer.selection.gaps import relative_gap
-
-__all__ = ["Segmenter"]
+from mercer.report import Report
 
 SPECK = 5e-4  # of the image: regions below this are merged, by min_size="auto"
 TRAIN_PIXELS = 10_000  # of ksc: more did not improve the segmentations of paper 004
@@ -282,7 +281,7 @@ class Segmenter(BaseEstimator):
 
     def _estimator(self, rng: np.random.Generator) -> Any:
         """The clusterer of rows behind the method."""
-        from mercer.cluster import KernelSpectralClustering, SpectralClustering
+        from mercer.estimators import KernelSpectralClustering, SpectralClustering
 
         shared: dict[str, Any] = {
             "max_memory": self.max_memory,

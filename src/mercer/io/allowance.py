@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mercer._memory import Budget
+from mercer._run.budget import Budget
 from mercer.io.damage import demand
-
-__all__ = ["MOST_DEPTH", "MOST_OBJECTS", "Allowance"]
 
 MOST_OBJECTS = 10_000  # in one file: kernels, records, tables, arrays (one costs up to 0.3 ms)
 MOST_DEPTH = 100  # of trees within trees; Python's own limit depends on who calls

@@ -25,17 +25,15 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from mercer._memory import human_bytes
-from mercer._paths import demand_path
-from mercer._printable import printable
+from mercer._run.atomic import replacing
+from mercer._run.budget import human_bytes
+from mercer._run.paths import demand_path
+from mercer._run.printable import printable
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.allowance import MOST_OBJECTS, Allowance
-from mercer.io.atomic import replacing
 from mercer.io.damage import ADVICE, damaged, demand, reason
 from mercer.io.npy import read_header
 from mercer.io.trees import DTYPES, Arrays, Json
-
-__all__ = ["opened", "read_arrays", "read_manifest", "write_archive"]
 
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 16 * 10**6  # at most

@@ -13,26 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._types import IdArray
-from mercer.data.format import RowFormat
-from mercer.data.rows import BlockRows
-from mercer.embeddings.binned import BinComponents
+from mercer._run.types import IdArray
+from mercer.factors.bin_graph import BinComponents
 from mercer.factors.binning import MOST_BINS, REFERENCES, BinningFactor, Grids, KnownBins, n_slots
 from mercer.io.allowance import Allowance
 from mercer.io.check_rows import check_format_fits, check_kernel, is_array, is_double, is_table
 from mercer.io.damage import demand
 from mercer.kernels.exponential import Laplacian
-
-__all__ = [
-    "BinList",
-    "check_bin_components",
-    "check_bin_list",
-    "check_bin_vectors",
-    "check_binning_factor",
-    "check_binning_model",
-    "check_grids",
-]
-
+from mercer.rows.format import RowFormat
+from mercer.rows.rows import BlockRows
 
 MOST_GRIDS = 2**16
 MOST_RUN = 512  # slots: half of them are free, so honest hashes make runs of a hundred at most

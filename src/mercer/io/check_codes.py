@@ -12,8 +12,6 @@ from mercer.io.damage import demand
 from mercer.partitions.codebooks import ENCODINGS, Codebook
 from mercer.selection.result import Selection
 
-__all__ = ["check_codebook", "check_kernel_spectral", "check_selection"]
-
 
 def check_codebook(codebook: Codebook) -> None:
     """Clusters with a weight each, in an encoding that is known."""

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.format import RowFormat
-from mercer.data.rows import BlockRows
-from mercer.embeddings.binned import BinComponents
 from mercer.factors.base import PivotFactor
+from mercer.factors.bin_graph import BinComponents
 from mercer.factors.fourier import FourierFactor
 from mercer.factors.quantized import QuantizedFactor
 from mercer.io.check_binning import check_binning_model
@@ -28,15 +26,8 @@ from mercer.io.check_rows import (
 from mercer.io.damage import demand
 from mercer.kernels.base import Kernel
 from mercer.kernels.given import Precomputed
-
-__all__ = [
-    "FACTORS",
-    "check_factor_model",
-    "check_features",
-    "check_fourier_factor",
-    "check_kernel_kmeans",
-    "check_pivot_factor",
-]
+from mercer.rows.format import RowFormat
+from mercer.rows.rows import BlockRows
 
 
 def check_pivot_factor(factor: PivotFactor) -> None:

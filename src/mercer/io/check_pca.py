@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.decomposition.preimage import PreImage
+from mercer.estimators.preimage import PreImage
 from mercer.factors.quantized import QuantizedFactor
 from mercer.io.check_models import check_factor_model, check_pivot_factor
 from mercer.io.check_rows import is_array
 from mercer.io.damage import demand
-
-__all__ = ["check_kernel_pca", "check_preimage", "check_quantized_factor"]
 
 
 def check_quantized_factor(factor: QuantizedFactor) -> None:

@@ -7,24 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.format import RowFormat
-from mercer.data.rows import BlockRows, Rows, part
 from mercer.io.damage import damaged, demand, reason
 from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.given import Precomputed
-
-__all__ = [
-    "check_block_rows",
-    "check_columns",
-    "check_combination",
-    "check_format_fits",
-    "check_kernel",
-    "check_row_format",
-    "is_array",
-    "is_double",
-    "is_table",
-]
+from mercer.rows.format import RowFormat
+from mercer.rows.rows import BlockRows, Rows, part
 
 LISTED = 10**5  # columns of a range that is not a slice: they are listed one by one
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

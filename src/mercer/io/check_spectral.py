@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.data.format import RowFormat
 from mercer.factors.binning import BinningFactor
-from mercer.factors.graphs import AffinityGraph
 from mercer.factors.landmarks import LandmarkGraph, Search
+from mercer.factors.neighbors import AffinityGraph
 from mercer.io.check_binning import check_bin_vectors, check_binning_model
 from mercer.io.check_models import FACTORS, check_factor_model, check_features
 from mercer.io.check_rows import is_array, is_double
@@ -20,15 +19,7 @@ from mercer.io.damage import demand
 from mercer.kernels.exponential import RBF
 from mercer.kernels.given import Precomputed
 from mercer.partitions.ensemble import Bases, Consensus
-
-__all__ = [
-    "FACTORS_AND_GRAPHS",
-    "check_affinity_graph",
-    "check_bases",
-    "check_consensus",
-    "check_landmark_graph",
-    "check_spectral_clustering",
-]
+from mercer.rows.format import RowFormat
 
 FACTORS_AND_GRAPHS = (*FACTORS, LandmarkGraph, AffinityGraph, BinningFactor)
 

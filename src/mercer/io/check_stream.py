@@ -8,13 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.cluster.stream import Stream
-from mercer.cluster.stream_means import StreamMeans
-from mercer.data.format import RowFormat
-from mercer.data.queue import Queue
-from mercer.data.rows import BlockRows, Rows
 from mercer.factors.base import PivotFactor
-from mercer.factors.neighbors import NeighborKernel
+from mercer.factors.mutual import NeighborKernel
 from mercer.io.check_models import check_features
 from mercer.io.check_rows import (
     check_columns,
@@ -26,14 +21,11 @@ from mercer.io.check_rows import (
 )
 from mercer.io.damage import demand
 from mercer.kernels.base import Kernel
-
-__all__ = [
-    "check_neighbor_kernel",
-    "check_queue",
-    "check_stream",
-    "check_stream_means",
-    "check_streaming",
-]
+from mercer.rows.format import RowFormat
+from mercer.rows.rows import BlockRows, Rows
+from mercer.stream.queue import Queue
+from mercer.stream.running_means import StreamMeans
+from mercer.stream.state import Stream
 
 SYMMETRIC = 1e-9  # more than rounding
 

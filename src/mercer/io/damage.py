@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mercer.exceptions import ModelFileError
 
-__all__ = ["ADVICE", "damaged", "demand", "reason"]
-
 ADVICE = "copy the file again, or save the model again"
 LONGEST_REASON = 200  # characters
 

@@ -14,20 +14,18 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from mercer._extras import require
-from mercer._printable import PrintableErrors
-from mercer._types import IdArray
-from mercer.data.stamp import arrow_path, file_size
-from mercer.io.atomic import (
+from mercer._run.atomic import (
     check_replaceable,
     check_writable,
     recover,
     replacing,
     replacing_folder,
 )
+from mercer._run.extras import require
+from mercer._run.printable import PrintableErrors
+from mercer._run.types import IdArray
 from mercer.io.npy import read_header
-
-__all__ = ["FORMATS", "check_output", "read_labels", "room_for", "write_labels"]
+from mercer.rows.stamp import arrow_path, file_size
 
 COLUMN = "label"
 GROUP_ROWS = 2**20  # per row group of a Parquet file, per chunk of zarr

@@ -28,13 +28,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._memory import Budget, free_memory
-from mercer.cluster.stream import Stream
-from mercer.data.queue import Queue
-from mercer.decomposition.preimage import PreImage
+from mercer._run.atomic import check_writable
+from mercer._run.budget import Budget, free_memory
+from mercer.estimators.preimage import PreImage
 from mercer.io.allowance import Allowance
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
-from mercer.io.atomic import check_writable
 from mercer.io.check_codes import check_kernel_spectral
 from mercer.io.check_models import FACTORS, check_factor_model, check_kernel_kmeans
 from mercer.io.check_pca import check_kernel_pca
@@ -47,8 +45,8 @@ from mercer.partitions.codebooks import Codebook
 from mercer.partitions.ensemble import Consensus
 from mercer.report import Report
 from mercer.selection.result import Selection
-
-__all__ = ["load", "save"]
+from mercer.stream.queue import Queue
+from mercer.stream.state import Stream
 
 FORMAT, VERSION = "mercer-model", 1
 
@@ -68,9 +66,9 @@ class Saved:
 
 # The estimators that can be saved. All have BASE and may have OPTIONAL; a new one is a new line.
 ESTIMATORS: dict[str, Saved] = {
-    "KernelFeatures": Saved("mercer.decomposition"),
+    "KernelFeatures": Saved("mercer.estimators"),
     "KernelKMeans": Saved(
-        "mercer.cluster",
+        "mercer.estimators",
         check_kernel_kmeans,
         {
             "cluster_centers_": np.ndarray,
@@ -80,7 +78,7 @@ ESTIMATORS: dict[str, Saved] = {
         },
     ),
     "KernelSpectralClustering": Saved(
-        "mercer.cluster",
+        "mercer.estimators",
         check_kernel_spectral,
         {
             "eigenvalues_": np.ndarray,
@@ -95,7 +93,7 @@ ESTIMATORS: dict[str, Saved] = {
         },
     ),
     "KernelPCA": Saved(
-        "mercer.decomposition",
+        "mercer.estimators",
         check_kernel_pca,
         {
             "components_": np.ndarray,
@@ -106,7 +104,7 @@ ESTIMATORS: dict[str, Saved] = {
         },
     ),
     "SpectralClustering": Saved(
-        "mercer.cluster",
+        "mercer.estimators",
         check_spectral_clustering,
         {
             "factor_": FACTORS_AND_GRAPHS,
@@ -121,7 +119,7 @@ ESTIMATORS: dict[str, Saved] = {
         },
     ),
     "StreamingKernelKMeans": Saved(
-        "mercer.cluster",
+        "mercer.stream",
         check_streaming,
         {
             "factor_": None,  # is in stream_

@@ -10,8 +10,6 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-__all__ = ["Header", "read_header"]
-
 NOT_A_HEADER = (SyntaxError, TokenError, TypeError, RecursionError, MemoryError)  # of numpy
 
 

@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray, IdArray
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray, IdArray
 from mercer.factors.landmarks import GRID_ITEMS, GRID_RATIOS, Search
 from mercer.io.allowance import Allowance
 from mercer.io.check_rows import is_array
 from mercer.io.damage import demand
 
-__all__ = ["SearchPlan", "check_search_plan"]
-
-_jit = LazyModule("mercer.factors._landmark_jit")
+_jit = LazyModule("mercer.factors._landmarks_jit")
 
 
 MOST_CELLS = 200_000

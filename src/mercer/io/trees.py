@@ -14,22 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.cluster.stream import Stream
-from mercer.cluster.stream_means import StreamMeans
-from mercer.data.format import RowFormat
-from mercer.data.inputs import as_source
-from mercer.data.queue import Queue
-from mercer.data.rows import BlockRows, n_bytes
-from mercer.decomposition.preimage import PreImage
-from mercer.embeddings.binned import BinComponents
+from mercer.estimators.preimage import PreImage
 from mercer.factors.base import PivotFactor
+from mercer.factors.bin_graph import BinComponents
 from mercer.factors.binning import BinningFactor, Grids, KnownBins, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
-from mercer.factors.graphs import AffinityGraph, Neighbors
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
-from mercer.factors.neighbors import NeighborKernel
+from mercer.factors.mutual import NeighborKernel
+from mercer.factors.neighbors import AffinityGraph, Neighbors
 from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.io.allowance import MOST_DEPTH, MOST_OBJECTS, Allowance
@@ -65,9 +59,13 @@ from mercer.kernels.given import FunctionKernel, Precomputed
 from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.ensemble import Bases, Consensus
+from mercer.rows.format import RowFormat
+from mercer.rows.inputs import as_source
+from mercer.rows.rows import BlockRows, n_bytes
 from mercer.selection.result import Selection
-
-__all__ = ["DTYPES", "Packer", "Unpacker"]
+from mercer.stream.queue import Queue
+from mercer.stream.running_means import StreamMeans
+from mercer.stream.state import Stream
 
 Json: TypeAlias = Any  # what the json module reads and writes
 Arrays: TypeAlias = dict[str, NDArray[Any]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
-from mercer.kernels.choice import as_kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
+from mercer.kernels.names import as_kernel
 from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
 
 __all__ = [

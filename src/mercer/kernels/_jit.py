@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numba import jit
+from mercer._run.jit import jit
 
 SQUARED, ABSOLUTE, CHI2, MINIMUM, PRODUCT = range(5)  # terms g(x, y); kernels pass these codes
 

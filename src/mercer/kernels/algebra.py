@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import FloatArray
-from mercer.data.rows import BlockRows, Rows
+from mercer._run.types import FloatArray
 from mercer.kernels.base import Kernel, RowsAgainst
-
-__all__ = ["Product", "Scaled", "Sum"]
+from mercer.rows.rows import BlockRows, Rows
 
 
 class _Combined(Kernel):

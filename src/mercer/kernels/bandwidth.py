@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from mercer._types import FloatArray
-from mercer.data.rows import Rows, cast, take
+from mercer._run.types import FloatArray
+from mercer.kernels.base import Kernel
+from mercer.rows.rows import Rows, cast, take
+
+STEPS = (
+    1 / 16,
+    1 / 4,
+    1.0,
+    4.0,
+    16.0,
+)  # of γ: each doubles the reach of an RBF
 
 if TYPE_CHECKING:
     from mercer.kernels.exponential import Exponential
 
-__all__ = ["Rule", "check_rule", "choose_gamma", "other_gammas", "scaled_gamma"]
 
 Rule: TypeAlias = Literal["auto", "median", "scale"]
 
@@ -160,3 +169,20 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 def _inverse(value: float) -> float:
     return 1.0 / value if value > 0 else 1.0
+
+
+def around(kernel: Kernel | None) -> tuple[float, ...]:
+    """γ of the kernel and wider and narrower ones, ascending; () for a kernel without one."""
+    gamma = getattr(kernel, "gamma", None)
+    return tuple(float(gamma) * step for step in STEPS) if isinstance(gamma, float) else ()
+
+
+def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
+    """A copy with this bandwidth."""
+    if "gamma" not in kernel.get_params():
+        raise ValueError(
+            f"{kernel!r} has no gamma to search over; use one kernel such as RBF, Laplacian or "
+            "Chi2, or search over n_clusters alone"
+        )
+    copy: Any = clone(kernel).set_params(gamma=float(gamma))
+    return copy

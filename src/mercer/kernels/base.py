@@ -10,11 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from mercer._tally import kernel_values
-from mercer._types import FloatArray
-from mercer.data.rows import BlockRows, Rows
-
-__all__ = ["NOTHING", "Columns", "Kernel", "RowsAgainst", "column_index"]
+from mercer._run.tally import kernel_values
+from mercer._run.types import FloatArray
+from mercer.rows.rows import BlockRows, Rows
 
 Columns: TypeAlias = Any  # None, slice, ints, names, or a block's name or number
 RowsAgainst: TypeAlias = Callable[[Rows], FloatArray]
@@ -69,8 +67,8 @@ class Kernel(BaseEstimator):
 
     def __call__(self, X: Any, Y: Any = None) -> FloatArray:
         """`matrix` for anything array-like: rows are checked, and centred where that helps."""
-        from mercer.data.format import RowFormat
-        from mercer.data.inputs import as_source
+        from mercer.rows.format import RowFormat
+        from mercer.rows.inputs import as_source
 
         sources = [as_source(part) for part in ([X] if Y is None else [X, Y])]
         raw = [source.read(0, source.n_rows) for source in sources]

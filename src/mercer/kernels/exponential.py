@@ -7,13 +7,11 @@ from numbers import Real
 import numpy as np
 from sklearn.base import clone
 
-from mercer._types import FloatArray
-from mercer.data.rows import Rows
+from mercer._run.types import FloatArray
 from mercer.kernels.bandwidth import Rule, check_rule, choose_gamma, scaled_gamma
 from mercer.kernels.base import Columns, Kernel, RowsAgainst
 from mercer.kernels.sums import CoordinateSums, Term
-
-__all__ = ["RBF", "Chi2", "Exponential", "Laplacian"]
+from mercer.rows.rows import Rows
 
 
 class Exponential(Kernel):
@@ -157,3 +155,12 @@ class Chi2(Exponential):
     nonnegative = True
     homogeneity = 1
     factor = 0.5
+
+
+def is_automatic(kernel: Kernel) -> bool:
+    """Whether the bandwidth is left to the estimator, and is a single number."""
+    return (
+        isinstance(kernel, Exponential)
+        and isinstance(kernel.gamma, str)
+        and (kernel.gamma == "auto")
+    )

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._types import FloatArray
-from mercer.data.rows import Rows
+from mercer._run.types import FloatArray
 from mercer.kernels.base import Columns, Kernel, RowsAgainst
-
-__all__ = ["FunctionKernel", "GramMatrix", "Precomputed"]
+from mercer.rows.rows import Rows
 
 
 class FunctionKernel(Kernel):

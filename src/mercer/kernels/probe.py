@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.data.rows import Rows, cast, take
 from mercer.kernels.base import Kernel
-
-__all__ = ["is_resolved", "probe_kernel"]
+from mercer.rows.rows import Rows, cast, take
 
 SAMPLE = 200
 SAME = 1e-6  # relative difference below which two similarities are the same

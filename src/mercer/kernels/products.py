@@ -9,13 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from mercer._types import FloatArray
-from mercer.data.rows import Rows
+from mercer._run.types import FloatArray
 from mercer.kernels.bandwidth import scaled_gamma
 from mercer.kernels.base import Columns, Kernel, RowsAgainst
 from mercer.kernels.sums import CoordinateSums
-
-__all__ = ["Cosine", "HistogramIntersection", "Polynomial"]
+from mercer.rows.rows import Rows
 
 
 class Cosine(Kernel):

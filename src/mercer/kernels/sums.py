@@ -10,11 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray
-from mercer.data.rows import Rows, pad
-
-__all__ = ["CoordinateSums", "Term"]
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray
+from mercer.rows.rows import Rows, pad
 
 _jit = LazyModule("mercer.kernels._jit")
 

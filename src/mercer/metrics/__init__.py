@@ -10,9 +10,9 @@ from mercer.metrics.overlaps import (
     segmentation_covering,
     variation_of_information,
 )
+from mercer.metrics.overview import evaluate
 from mercer.metrics.pairs import adjusted_rand, pairwise_f, rand_index
 from mercer.metrics.ranks import average_ranks
-from mercer.metrics.summary import evaluate
 
 __all__ = [
     "BoundaryScore",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numba import jit
+from mercer._run.jit import jit
 
 
 @jit

@@ -9,10 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercer._lazy import LazyModule
-from mercer._types import IdArray
-
-__all__ = ["BoundaryScore", "boundaries", "boundary_f", "boundary_score"]
+from mercer._run.lazy import LazyModule
+from mercer._run.types import IdArray
 
 _jit = LazyModule("mercer.metrics._jit")
 

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercer._types import IdArray
-
-__all__ = ["contingency", "paired_codes"]
+from mercer._run.types import IdArray
 
 
 def contingency(y_true: ArrayLike, y_pred: ArrayLike) -> Any:

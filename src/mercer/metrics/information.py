@@ -6,8 +6,6 @@ from numpy.typing import ArrayLike
 
 from mercer.metrics.contingency import paired_codes
 
-__all__ = ["normalized_mutual_info"]
-
 
 def normalized_mutual_info(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Mutual information over the mean entropy: 2 I(y_true, y_pred) / (H(y_true) + H(y_pred)).

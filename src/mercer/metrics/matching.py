@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 
 from mercer.metrics.contingency import contingency
 
-__all__ = ["accuracy", "mean_f", "purity"]
-
 
 def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Share of the rows that are right under the best one-to-one match of clusters and classes.

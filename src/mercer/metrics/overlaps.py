@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercer._types import FloatArray
+from mercer._run.types import FloatArray
 from mercer.metrics.contingency import contingency
 from mercer.metrics.pairs import rand_index
-
-__all__ = ["probabilistic_rand", "segmentation_covering", "variation_of_information"]
 
 
 def segmentation_covering(segments: ArrayLike, humans: Sequence[ArrayLike]) -> float:

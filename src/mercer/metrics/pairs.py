@@ -6,8 +6,6 @@ from numpy.typing import ArrayLike
 
 from mercer.metrics.contingency import paired_codes
 
-__all__ = ["adjusted_rand", "pairwise_f", "rand_index"]
-
 
 def rand_index(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Share of the pairs of rows on which the labellings agree, together or apart. Symmetric.

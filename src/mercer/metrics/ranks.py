@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer._types import FloatArray
-
-__all__ = ["average_ranks"]
+from mercer._run.types import FloatArray
 
 
 def average_ranks(scores: ArrayLike, *, higher_is_better: bool = True) -> FloatArray:

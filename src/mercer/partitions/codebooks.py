@@ -19,23 +19,12 @@ from typing import Literal
 
 import numpy as np
 
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray, IdArray
-from mercer.embeddings.spectral import unit_rows
-from mercer.partitions.numbering import content_order
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray, IdArray
+from mercer.linalg.numbering import content_order
+from mercer.linalg.products import unit_rows
 
-__all__ = [
-    "ENCODINGS",
-    "Codebook",
-    "Encoding",
-    "angle_codebook",
-    "direction_codebook",
-    "frequent_words",
-    "refine_directions",
-    "sign_codebook",
-]
-
-_jit = LazyModule("mercer.partitions._jit")
+_jit = LazyModule("mercer.linalg._jit")
 
 Encoding = Literal["bas", "ams", "blf"]
 ENCODINGS: tuple[Encoding, ...] = ("bas", "ams", "blf")

@@ -8,10 +8,8 @@ from typing import Literal
 import numpy as np
 import scipy.linalg
 
-from mercer._types import FloatArray
+from mercer._run.types import FloatArray
 from mercer.partitions.kmeans import kmeans
-
-__all__ = ["Assign", "Cones", "find_cones"]
 
 Assign = Literal["kmeans", "cluster_qr"]
 

@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._lazy import LazyModule
-from mercer._types import FloatArray, IdArray
-from mercer.data.sample import Sample
-from mercer.embeddings.eigen import leading_eigenpairs
-from mercer.embeddings.spectral import SpectralMap, unit_rows
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray, IdArray
+from mercer.embeddings.spectral import SpectralMap
 from mercer.factors.landmarks import Edges
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
+from mercer.rows.sample import Sample
 
-__all__ = ["Bases", "Consensus", "make_bases", "make_consensus"]
-
-_jit = LazyModule("mercer.factors._landmark_jit")
+_jit = LazyModule("mercer.factors._landmarks_jit")
 
 WIDEST = 3  # base partitions have k to 3k clusters
 CENTER_ROWS = 20_000  # rows that the consensus centres are chosen from

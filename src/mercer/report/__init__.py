@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mercer.report.plan import Plan, PlannedPass
-from mercer.report.quality import Quality
-from mercer.report.report import Recorder, Report, Stage
-from mercer.report.summary import Column, DataSummary
-from mercer.report.trust import Evidence, Trust
+from mercer._run.recorder import Recorder, Stage
+from mercer.partitions.quality import Quality
+from mercer.plan.plan import Plan, PlannedPass
+from mercer.report.report import Report
+from mercer.rows.data_summary import Column, DataSummary
+from mercer.trust.grade import Evidence, Trust
 
 if TYPE_CHECKING:
     from mercer.report.pages import page, report_page, write_page

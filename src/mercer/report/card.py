@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from mercer._printable import printable
+from mercer._run.printable import printable
 from mercer.report.words import facts
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
 
-__all__ = ["card"]
 
 CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top"
 

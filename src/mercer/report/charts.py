@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer._extras import require
+from mercer._run.extras import require
 from mercer.report.colors import LIGHT, LIGHT_REST, color_of
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
     from mercer.report.view import View
 
-__all__ = ["chart_item", "inline_script", "scatter", "spectrum"]
 
 MANY = 2000  # points from which they are drawn smaller
 

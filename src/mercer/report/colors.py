@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["DARK", "DARK_REST", "LIGHT", "LIGHT_REST", "color_of"]
-
 LIGHT = (
     *("#2d75e8", "#c8790f", "#4e6e46", "#a33f94", "#74b3ee", "#cbac12"),
     *("#850c09", "#350d80", "#609e67", "#b56188", "#854809", "#8773c8"),

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer._extras import require
+from mercer._run.extras import require
 
 if TYPE_CHECKING:
     from mercer.selection.result import Selection
 
-__all__ = ["draw_scores", "draw_selection"]
 
 INK = "#222222"
 
@@ -23,7 +22,7 @@ def draw_selection(path: str | Path, selection: Selection) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from mercer.io.atomic import replacing
+    from mercer._run.atomic import replacing
 
     n_rows, n_columns = selection.scores.shape
     size = (1.8 + 0.62 * n_columns, 1.6 + 0.3 * max(n_rows, 3))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mercer._memory import human_bytes
-from mercer._printable import printable
+from mercer._run.budget import human_bytes
+from mercer._run.printable import printable
 from mercer.report.words import facts, number
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
 
-__all__ = ["markdown"]
 
 MOST_CLUSTERS = 50  # that the table of sizes shows
 

@@ -16,8 +16,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mercer._extras import require
-from mercer._memory import human_bytes
+from mercer._run.budget import human_bytes
+from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
 from mercer.report.colors import DARK, DARK_REST, LIGHT, LIGHT_REST
 from mercer.report.view import Group, View, gather
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mercer.report.report import Report
     from mercer.selection.result import Selection
 
-__all__ = ["page", "report_page", "write_page"]
 
 STRONG = 2.0  # spreads from the mean at which a profile's cell is fully coloured
 GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
@@ -35,8 +34,8 @@ GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
 
 def write_page(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
     """Write `report_page` to a file, which appears when it is whole."""
-    from mercer.io.atomic import replacing
-    from mercer.io.places import check_apart, paths_of
+    from mercer._run.atomic import replacing
+    from mercer.rows.places import check_apart, paths_of
 
     check_apart([X] if isinstance(X, str | os.PathLike) else paths_of(X), [path])
     text = report_page(model, X, **options)

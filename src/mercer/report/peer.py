@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._types import IdArray
-from mercer.data.rows import BlockRows, Rows
+from mercer._run.types import IdArray
 from mercer.metrics.information import normalized_mutual_info
 from mercer.metrics.pairs import adjusted_rand
-
-__all__ = ["Peer", "compare_with_kmeans"]
+from mercer.rows.rows import BlockRows, Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._extras import require
-from mercer._types import FloatArray, IdArray
+from mercer._run.extras import require
+from mercer._run.types import FloatArray, IdArray
 from mercer.report.colors import LIGHT, LIGHT_REST, color_of
 
 if TYPE_CHECKING:
     from mercer.selection.result import Selection
 
-__all__ = ["EmbeddingDisplay", "SegmentationDisplay", "SpectrumDisplay", "TuningDisplay"]
 
 ACCENT = "#c8790f"
 MOST_NAMED = 12  # clusters with a colour, and so with a line in the legend

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mercer._memory import give_back, human_bytes
-from mercer._printable import printable
-from mercer._progress import tell
-from mercer._tally import kernel_values
-from mercer._warn import warn
-from mercer.report.quality import Quality
-from mercer.report.summary import DataSummary
-from mercer.report.trust import Trust
-
-__all__ = ["Recorder", "Report", "Stage"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One step of a fit."""
-
-    name: str
-    seconds: float  # by the clock
-    cpu_seconds: float  # of all threads
-    peak_memory: int  # bytes the process had held at most when the stage ended
-    kernel_evaluations: int = 0  # values k(x, y) that the process computed as matrices meanwhile
+from mercer._run.budget import human_bytes
+from mercer._run.printable import printable
+from mercer._run.recorder import Stage
+from mercer.partitions.quality import Quality
+from mercer.rows.data_summary import DataSummary
+from mercer.trust.grade import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,55 +127,6 @@ class Report:
         return "\n".join(printable(line, keep="") for line in lines)
 
 
-@dataclass(slots=True)
-class Recorder:
-    """Collects what a report tells while a fit goes on."""
-
-    stages: list[Stage] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    gives_back: bool = False  # freed memory after each stage: worth its time for many rows
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time what is inside."""
-        tell(name, 0, 0)
-        wall, cpu, before = time.perf_counter(), time.process_time(), kernel_values.total
-        yield
-        if self.gives_back:
-            give_back()  # freed memory that the C library keeps would add to what comes next
-        self.stages.append(
-            Stage(
-                name,
-                time.perf_counter() - wall,
-                time.process_time() - cpu,
-                peak_memory(),
-                kernel_values.total - before,
-            )
-        )
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
-
-    def raise_warnings(self) -> None:
-        """Tell the caller once, at the end, in one warning each."""
-        for text in self.warnings:
-            warn(text)
-
-
 def _values(stage: Stage) -> str:
     count = stage.kernel_evaluations
     return f", {count:,} kernel values" if count else ""
-
-
-def peak_memory() -> int:
-    """The most bytes this process has held, or 0 where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak if sys.platform == "darwin" else peak * 1024)

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._extras import require
+from mercer._run.extras import require
 from mercer.image.features import ColorAndPlace, LabAndPlace
 from mercer.image.overlays import draw_overlay
 from mercer.report.view import Map, Picture, View, describe, draw, plane
-
-__all__ = ["gather_segments"]
 
 LONGEST = 720  # pixels of a picture's longer side on the page
 

@@ -14,16 +14,15 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._types import FloatArray, IdArray
-from mercer.cluster.problem import check_features, checked_source
-from mercer.data.rows import BlockRows, Rows
-from mercer.data.source import Source
+from mercer._run.types import FloatArray, IdArray
+from mercer.estimators.problem import check_features, checked_source
 from mercer.report.peer import Peer, compare_with_kmeans
+from mercer.rows.rows import BlockRows, Rows
+from mercer.rows.source import Source
 
 if TYPE_CHECKING:
     from mercer.selection.result import Selection
 
-__all__ = ["Group", "Map", "Picture", "View", "gather"]
 
 SAMPLE_ROWS = 5000  # that a page holds
 VALUES = 6  # columns whose values a row shows
@@ -243,7 +242,7 @@ def _named(taken: Rows, source: Source) -> Any:
         return dict(zip(taken.names, taken.parts, strict=True))
     if source.feature_names is None or sp.issparse(taken):
         return taken
-    from mercer.data.arrays import ArraySource
+    from mercer.rows.arrays import ArraySource
 
     return ArraySource(taken, source.feature_names)
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from mercer._memory import human_bytes
+from mercer._run.budget import human_bytes
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
-
-__all__ = ["facts", "number", "quality_facts", "share"]
 
 
 def facts(report: Report) -> list[tuple[str, str]]:

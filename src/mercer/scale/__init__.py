@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mercer.scale.checkpoints import checkpoint
-from mercer.scale.choice import on
+from mercer.scale.context import on
 from mercer.scale.local import local_cluster
 from mercer.scale.processes import Processes
 

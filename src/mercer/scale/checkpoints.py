@@ -23,19 +23,17 @@ import joblib
 import numpy as np
 
 from mercer import __version__
-from mercer._checkpoint import Fits, keeping
-from mercer._memory import Budget
-from mercer._paths import check_links
-from mercer._printable import PrintableErrors
-from mercer._warn import warn
+from mercer._run.atomic import replacing
+from mercer._run.budget import Budget
+from mercer._run.checkpoint import Fits, keeping
+from mercer._run.paths import check_links
+from mercer._run.printable import PrintableErrors
+from mercer._run.warn import warn
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.allowance import Allowance
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
-from mercer.io.atomic import replacing
 from mercer.io.damage import demand, reason
 from mercer.scale.parcels import pack
-
-__all__ = ["Folder", "checkpoint"]
 
 FORMAT, VERSION = "mercer-pass", 1
 SEED_FILE, SEED_WORDS = "seed.json", 4

@@ -14,7 +14,7 @@ import dask.config
 from distributed import Client, KilledWorker
 from distributed.comm import CommClosedError
 
-from mercer._warn import warn
+from mercer._run.warn import warn
 from mercer.exceptions import EngineError
 from mercer.scale.order import (
     CAUSE,
@@ -26,9 +26,7 @@ from mercer.scale.order import (
     warn_of_losses,
 )
 from mercer.scale.parcels import Parcel, pack, travels
-from mercer.scale.work import Stretch, run_job, run_rows
-
-__all__ = ["DaskEngine"]
+from mercer.scale.tasks import Stretch, run_job, run_rows
 
 LOOK_SECONDS = 2.0  # between looks at whether scheduler and workers are still there
 PATIENCE_SECONDS = 30.0  # without any worker, before that is said

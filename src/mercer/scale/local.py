@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mercer._extras import require
-
-__all__ = ["local_cluster"]
+from mercer._run.extras import require
 
 SLOW = "MALLOC_TRIM_THRESHOLD_"  # returns freed memory at once: up to 40 % more time
 

@@ -7,18 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mercer._warn import warn
+from mercer._run.warn import warn
 from mercer.exceptions import EngineError
-
-__all__ = [
-    "CAUSE",
-    "MANY",
-    "RETRIES",
-    "Futures",
-    "LostWorkerError",
-    "in_order",
-    "warn_of_losses",
-]
 
 RETRIES = 3  # in a row without a result
 MANY = 3 * RETRIES  # losses in one pass that are worth a word, though results come in between

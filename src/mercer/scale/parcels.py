@@ -19,7 +19,6 @@ try:  # functions of the user's own script travel too
 except ImportError:  # joblib needs it, or brings it along
     from joblib.externals import cloudpickle
 
-__all__ = ["Parcel", "SharedParcel", "pack", "share", "travels"]
 
 ALIGNMENT = 64  # bytes, so that arrays begin where the processor likes it
 SMALL = 2**16  # bytes; smaller arrays stay inside the pickle

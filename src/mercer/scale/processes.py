@@ -13,9 +13,7 @@ from typing import Any
 from mercer.exceptions import EngineError
 from mercer.scale.order import Futures, LostWorkerError, in_order
 from mercer.scale.parcels import Parcel, SharedParcel, pack, share
-from mercer.scale.work import run_job, run_rows
-
-__all__ = ["PoolEngine", "Processes"]
+from mercer.scale.tasks import run_job, run_rows
 
 KEPT_SOURCES = 2  # that stay in shared memory: the rows, and their weights
 IDLE_SECONDS = 300.0  # after which a worker without work ends; it is started again when needed

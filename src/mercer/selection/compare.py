@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer._engine import each
-from mercer._progress import tell
-from mercer._random import as_generator
-from mercer._threads import n_threads, single_threaded_blas
-from mercer._types import FloatArray
-from mercer._warn import warn
-from mercer.data.source import Source
-from mercer.kernels.choice import as_kernel
+from mercer._run.engine import each
+from mercer._run.progress import tell
+from mercer._run.random import as_generator
+from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.types import FloatArray
+from mercer._run.warn import warn
 from mercer.kernels.given import Precomputed
+from mercer.kernels.names import as_kernel
 from mercer.partitions.codebooks import ENCODINGS
-from mercer.selection.criteria import BALANCE, balance_of
+from mercer.partitions.criteria import BALANCE, balance_of
+from mercer.rows.source import Source
 from mercer.selection.grid import check_judges
 from mercer.selection.result import Selection
-
-__all__ = ["search"]
 
 TRAIN_ROWS = 10_000
 VALIDATION_ROWS = 20_000
@@ -59,7 +57,7 @@ def search(
     n_clusters : numbers of clusters, each at least 2.
     gamma : bandwidths; None takes the estimator's own, and for `KernelSpectralClustering` with
         gamma="auto" compares it with wider and narrower ones.
-    criterion : "bas", "ams" or "blf" (see `mercer.selection.criteria`); None is the estimator's
+    criterion : "bas", "ams" or "blf" (see `mercer.partitions.criteria`); None is the estimator's
         encoding, or "bas".
     balance : η, the weight of balanced cluster sizes.
     outlier : clusters of at most this weight on the judging rows count as noise.
@@ -122,7 +120,7 @@ def _search_by_fits(
     threads: int,
 ) -> Selection:
     """A fit for each pair, judged by the distances of other rows to its clusters."""
-    from mercer.cluster.problem import checked_source, checked_weights
+    from mercer.estimators.problem import checked_source, checked_weights
 
     if encoding == "blf":
         raise ValueError(

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._engine import each
-from mercer._progress import tell
-from mercer._types import FloatArray
-from mercer.data.rows import take
-from mercer.data.sample import Sample
+from mercer._run.engine import each
+from mercer._run.progress import tell
+from mercer._run.types import FloatArray
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
@@ -26,10 +24,9 @@ from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import Exponential
 from mercer.partitions.codebooks import Encoding
-from mercer.selection.criteria import BALANCE, criterion
-from mercer.selection.encode import encode
-
-__all__ = ["Grid", "check_judges", "score_grid", "split", "subsample"]
+from mercer.partitions.criteria import BALANCE, criterion
+from mercer.partitions.encode import encode
+from mercer.rows.sample import Sample, subsample
 
 SINGLE_RANGE = (1e-9, 1e9)  # of values whose squares float32 holds with all its digits
 MOST_MUTE = 0.1  # of the rows may have no positive low-rank degree
@@ -88,17 +85,6 @@ def split(
     order = rng.permutation(n)
     judges = order[n_train : n_train + n_validation]
     return subsample(sample, np.sort(order[:n_train])), subsample(sample, np.sort(judges))
-
-
-def subsample(sample: Sample, ids: Any) -> Sample:
-    """Some rows of a sample."""
-    return replace(
-        sample,
-        rows=take(sample.rows, ids),
-        weights=sample.weights[ids],
-        ids=sample.ids[ids],
-        inverse=None,
-    )
 
 
 def check_judges(n_validation: int, n_clusters: int) -> None:

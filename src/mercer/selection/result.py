@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import FloatArray
-
-__all__ = ["Candidate", "Selection"]
+from mercer._run.types import FloatArray
 
 ALIKE = 0.01  # scores that differ by less are a tie, which the widest kernel wins
 

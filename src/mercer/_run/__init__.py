@@ -1,0 +1,1 @@
+"""How work is run: threads, engine, memory budget, progress, checkpoints, random state."""

@@ -1,0 +1,131 @@
+"""How far the work is: a bar on a terminal, lines in a log otherwise. All on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from math import ceil
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+from mercer._run.progress import listening
+
+PATIENCE = 2.0  # seconds of work before anything is written where there is no terminal
+WIDE = 70  # columns from which there is room for a bar beside the words
+
+
+@contextmanager
+def progress(*, quiet: bool = False, unit: str = "rows") -> Iterator[None]:
+    """Inside, whoever watches standard error sees how far the work is, in rows or other units.
+
+    Piped into a file or another program, short work is silent and long work writes lines.
+    """
+    if quiet:
+        yield
+    elif sys.stderr.isatty():
+        with rich_progress(Console(stderr=True), unit) as shown, listening(Bar(shown)):
+            yield
+    else:
+        with listening(LogLines(unit=unit)):
+            yield
+
+
+class Bar:
+    """A listener that shows the present stage as a bar with its rate and remaining time."""
+
+    def __init__(self, shown: Progress) -> None:
+        self.shown = shown
+        self.stage = ""
+        self.task: TaskID | None = None
+        self.done = 0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self.task is None or stage != self.stage or done < self.done:  # each sweep anew
+            if self.task is not None:
+                self.shown.remove_task(self.task)
+            self.task = self.shown.add_task(stage, total=total or None)
+        self.stage, self.done = stage, done
+        self.shown.update(self.task, completed=done, total=total or None)
+
+
+class LogLines:
+    """A listener that writes a line for each stage, and one every few seconds within it.
+
+    Work that ends within `patience` seconds writes nothing.
+    """
+
+    def __init__(
+        self, interval: float = 5.0, unit: str = "rows", patience: float | None = None
+    ) -> None:
+        self.interval = interval
+        self.unit = unit
+        self.patience = PATIENCE if patience is None else patience
+        self.start = time.monotonic()
+        self.stage = self.told = ""
+        self.done = 0
+        self.begun = self.last = self.start  # of this stage's sweep; of the last line
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if stage != self.stage or done < self.done:
+            self.begun = now
+        self.stage, self.done = stage, done
+        is_due = stage != self.told or now - self.last >= self.interval
+        if not is_due or now - self.start < self.patience:
+            return
+        self.told, self.last = stage, now
+        amount = f": {done:,} of {total:,} {self.unit}" if done else ""
+        rest = pace(done, total, now - self.begun, self.unit)
+        sys.stderr.write(
+            f"mercer [{now - self.start:7.1f} s] {stage}{amount}{rest and ', '}{rest}\n"
+        )
+        sys.stderr.flush()
+
+
+def pace(done: int, total: int | None, elapsed: float, unit: str) -> str:
+    """The rate and how long the rest will take, once there is something to go by."""
+    if not total or not done or elapsed <= 0:
+        return ""
+    rate = done / elapsed
+    left = timedelta(seconds=ceil(max(total - done, 0) / rate))
+    return f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s, {left} left"
+
+
+class PaceColumn(ProgressColumn):
+    """How much of the stage is done, at which rate, and how long the rest will take."""
+
+    def __init__(self, unit: str = "rows", **options: Any) -> None:
+        super().__init__(**options)
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        words = pace(int(task.completed), int(task.total or 0), task.elapsed or 0.0, self.unit)
+        share = f"{task.percentage:3.0f} %  " if words else ""
+        return Text(share + words.replace(", ", "  "), no_wrap=True, overflow="ellipsis")
+
+
+def rich_progress(console: Console, unit: str = "rows") -> Progress:
+    bar = [BarColumn(bar_width=20)] if console.width >= WIDE else []
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<11}"),
+        *bar,
+        PaceColumn(unit, table_column=Column(no_wrap=True)),
+        console=console,
+        transient=True,
+    )

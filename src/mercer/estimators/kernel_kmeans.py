@@ -1,0 +1,352 @@
+"""Kernel k-means on a low-rank factor (paper 001)."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
+
+from mercer._run.progress import LineWriter, listening
+from mercer._run.random import as_generator
+from mercer._run.recorder import Recorder
+from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.types import FloatArray, IdArray, RandomState
+from mercer.estimators.base import Clusterer
+from mercer.estimators.needs import Sweep, Work, kmeans_memory
+from mercer.estimators.problem import checked_weights, pose
+from mercer.factors.base import Approximation, Factor
+from mercer.factors.bin_graph import BinComponents, densified
+from mercer.factors.binning import RandomBinning
+from mercer.factors.names import as_approximation
+from mercer.factors.problem import Problem, fit_factor, raw_kernel
+from mercer.kernels.base import Kernel
+from mercer.kernels.exponential import is_automatic
+from mercer.kernels.names import as_kernel
+from mercer.linalg.lloyd import Partition
+from mercer.linalg.numbering import numbering
+from mercer.partitions.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
+from mercer.partitions.kmeans import kmeans
+from mercer.partitions.resampling import Again, Fit, by_centers, judges
+from mercer.rows.distinct import EXACT_ROWS
+from mercer.rows.inputs import as_source
+from mercer.rows.source import Source
+from mercer.selection.bandwidth_comparison import compare_bandwidths, comparison_memory
+from mercer.trust.diagnosis import diagnose
+
+DEFAULT_RANK = 256
+LEAST_EXPLAINED = 0.5  # of the kernel, by k equal clusters that share nothing: k · mean(K)
+LITTLE_EXPLAINED = 0.2  # below this the clusters are not what the user is after
+
+
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """k-means in the feature space of a kernel, for data of any size.
+
+    The kernel matrix is replaced by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F: kernel
+    k-means exactly when the rank is full, close to it long before (paper 001, Theorem 7). New rows
+    get their F, and so their label, by the same formula.
+
+    Up to 100,000 distinct rows all take part in choosing pivots and centres; beyond, a seeded
+    sample chooses and up to five sweeps over all rows settle the centres. Time O(n·rank²), memory
+    within `max_memory`; labels are the same for any block size and number of threads.
+
+    Parameters
+    ----------
+    n_clusters : number of clusters.
+    kernel : a name ("rbf", "laplacian", "chi2", "cosine", "polynomial",
+        "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)`` or
+        ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``, or a function of (X, Y);
+        None is the approximation's own: the Laplacian for "binning", else RBF.
+    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale". "auto"
+        compares four on at most 1,500 rows and keeps the one whose clusters split the fewest close
+        neighbours: the neighbour rule of `mercer.kernels.bandwidth`, widened until n_clusters equal
+        clusters could explain half of the kernel; the median distance; one between them; and four
+        mean distances, nearly plain k-means. A narrow kernel prefers small dense pieces to
+        clusters, a wide one cuts rings and chains. ``RBF()`` is the same as "rbf"; sums and
+        products of kernels take the neighbour rule.
+    approximation : "cholesky", "nystrom", "fourier", "binning" (k-means on the 32 leading
+        principal directions of the bins) or "exact", or an object such as
+        ``IncompleteCholesky(tol=1e-3)``.
+    rank : size of a named approximation.
+    n_init : runs from different starts; the best is kept. A start is the best of a few short runs,
+        whose centres are moved while that helps.
+    max_iter, tol : at most so many sweeps, or until the centres move by less than `tol` times the
+        mean variance of F's columns.
+    max_memory : bytes or words like "500MB" that Mercer may hold; None is half of what is free.
+    n_jobs : threads.
+    verbose : 1 writes progress to standard error.
+    random_state : None, an int, a RandomState or a Generator.
+
+    Attributes
+    ----------
+    labels_ : (n,) cluster of each row, numbered by decreasing weight; only for rows in memory
+        (for files, use ``predict(path, out=…)``).
+    cluster_centers_ : (k, rank) in the factor's space.
+    cluster_weights_ : (k,) total weight of each cluster.
+    inertia_ : Σ w‖f - c‖² over the rows that chose the centres, or over all rows after full sweeps.
+    n_iter_ : sweeps of the run that chose the centres.
+    factor_, kernel_ : what was fitted: ``factor_.rows(X)`` gives F for any rows.
+    report_ : stages, rank, error, bandwidth and why, warnings.
+
+    Examples
+    --------
+    >>> from mercer import KernelKMeans
+    >>> from mercer.datasets import ring_and_core
+    >>> X, y = ring_and_core(1000, random_state=0)
+    >>> model = KernelKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model.predict([[0.0, 0.0]]) == model.predict([[0.1, 0.0]])
+    array([ True])
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "kernel": "no_validation",
+        "gamma": "no_validation",
+        "approximation": "no_validation",
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_memory": "no_validation",
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": "no_validation",
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "auto",
+        approximation: Any = "cholesky",
+        rank: int = DEFAULT_RANK,
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.approximation = approximation
+        self.rank = rank
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
+        """Cluster the rows of X (anything `mercer.as_source` takes)."""
+        self._validate_params()
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        kernel = self._kernel(approximation)
+        rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            least_mean = LEAST_EXPLAINED / self.n_clusters
+            problem = pose(
+                self,
+                X,
+                sample_weight,
+                rng=rng,
+                record=record,
+                kernel=kernel,
+                least_mean=least_mean,
+                least_rows=self.n_clusters,
+            )
+            k = self._feasible_clusters(self.n_clusters, problem, record)
+            if is_automatic(kernel):
+                with record.stage("bandwidth"):
+                    problem = compare_bandwidths(problem, k)
+            with record.stage("factor"):
+                factor = fit_factor(approximation, problem, rng=rng, threads=threads)
+                factor = densified(factor, problem.sample, rng=rng, threads=threads)
+            with record.stage("centres"):
+                partition = self._choose_centers(factor, problem, k, rng=rng, threads=threads)
+                again = _again(factor, problem, k)
+                factor = factor.forget_training()  # what is held goes before all rows come
+            if problem.source.n_rows > EXACT_ROWS:
+                with record.stage("full sweeps"):
+                    partition = refine_centers(
+                        factor, problem, partition, max_iter=self.max_iter, threads=threads
+                    )
+            with record.stage("labels"):
+                decide = Assignment.of_centers(factor, partition.centers).labels
+                labels, weights = label_rows(decide, k, problem, threads=threads)
+            explained = _explained_share(partition, problem, factor)
+            self._warn_of_centers(partition, explained, k, record)
+            trust = diagnose(
+                Fit(
+                    weights,
+                    labels,
+                    decide(),
+                    again,
+                    problem.kernel,
+                    trace_error=factor.trace_error,
+                    explained=explained,
+                ),
+                problem,
+                record,
+            )
+        told = {"explained": explained, "trust": trust}
+        return self._remember(
+            problem, approximation, factor, partition, labels, weights, record, told
+        )
+
+    def transform(self, X: Any) -> FloatArray:
+        """The distance of each row to each centre in the factor's space: (n, k)."""
+        source = as_source(X)
+        tiles, n_rows = self._work(source, self._embedder, stage="transform")
+        distances = np.empty((n_rows, len(self.cluster_centers_)), source.dtype)
+        for start, tile in tiles:
+            distances[start : start + len(tile)] = tile
+        return distances
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the inertia of these rows: -Σ w min‖f - c‖².
+
+        Scores of models with different kernels are not comparable, and gamma="auto" depends on the
+        rows and on n_clusters: compare numbers of clusters with gamma given as a number.
+        """
+        tiles, n_rows = self._work(X, self._distances, stage="score")
+        weights = checked_weights(sample_weight, n_rows)
+        total = 0.0
+        for start, tile in tiles:
+            w = np.ones(len(tile)) if weights is None else weights[start : start + len(tile)]
+            total += float(w @ tile.min(axis=1))
+        return -total
+
+    def _kernel(self, approximation: Approximation) -> Kernel:
+        """What the user wrote, None being the approximation's own."""
+        own = "laplacian" if isinstance(approximation, RandomBinning) else "rbf"
+        kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
+        if isinstance(approximation, RandomBinning):
+            approximation.check(kernel)
+        return kernel
+
+    def _choose_centers(
+        self, factor: Factor, problem: Problem, k: int, *, rng: np.random.Generator, threads: int
+    ) -> Partition:
+        """k-means on the rows of F (Algorithm 2)."""
+        assert factor.training_rows is not None
+        return kmeans(
+            factor.training_rows,
+            problem.sample.weights,
+            k,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+            threads=threads,
+        )
+
+    def _warn_of_centers(
+        self, partition: Partition, explained: float, k: int, record: Recorder
+    ) -> None:
+        if explained < LITTLE_EXPLAINED and k > 1:
+            record.warn(
+                f"the centres explain only {100 * explained:.0f} % of the kernel: rows of one "
+                "cluster look unrelated to each other, and kernel k-means then prefers small dense "
+                "pieces to clusters; use a smaller gamma (gamma='auto' or 'median'), or more "
+                "clusters"
+            )
+        if not partition.is_converged:
+            record.warn(
+                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+            )
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        kernel = self._kernel(approximation)
+        is_sampled = source.n_rows > EXACT_ROWS
+        full = Sweep("full sweeps", least=1, most=min(FULL_SWEEPS, self.max_iter))
+        sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
+        k = int(self.n_clusters)
+        solving = partial(kmeans_memory, k)
+        compared = comparison_memory(sample_rows) if is_automatic(kernel) else 0
+        return Work(approximation, sample_rows, sweeps, k, solving=solving, before=compared)
+
+    def _labeller(self) -> Any:
+        return self._assignment().counted_labels
+
+    def _embedder(self) -> Any:
+        return self._assignment().distances
+
+    def _distances(self) -> Any:
+        return self._assignment().squared_distances
+
+    def _assignment(self) -> Assignment:
+        return Assignment.of_centers(self.factor_, self.cluster_centers_)
+
+    def _remember(
+        self,
+        problem: Problem,
+        approximation: Approximation,
+        factor: Factor,
+        partition: Partition,
+        labels: IdArray | None,
+        weights: FloatArray,
+        record: Recorder,
+        told: dict[str, Any],
+    ) -> KernelKMeans:
+        """All fitted state, at once and last; `told`: what else the report tells."""
+        order = numbering(weights, partition.centers)
+        kernel = raw_kernel(factor)
+        inertia = partition.inertia * problem.weight_unit
+        fitted = self._common_state(problem, order, labels, weights) | {
+            "kernel_": kernel,
+            "factor_": factor.forget_training(),
+            "cluster_centers_": partition.centers[order],
+            "inertia_": inertia,
+            "n_iter_": partition.n_iter,
+        }
+        fitted["report_"] = self._report(
+            problem,
+            approximation,
+            factor,
+            weights[order],
+            record,
+            kernel=repr(kernel),
+            inertia=inertia,
+            n_iter=partition.n_iter,
+            n_full_sweeps=partition.n_full_sweeps,
+            **told,
+        )
+        record.raise_warnings()
+        return self._install(fitted, problem)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _again(factor: Factor, problem: Problem, k: int) -> Again:
+    """The centres, chosen again by some of the rows."""
+    assert factor.training_rows is not None
+    some = judges(problem.sample)
+    return by_centers(factor.training_rows[some], problem.sample.weights[some], k)
+
+
+def _explained_share(partition: Partition, problem: Problem, factor: Factor) -> float:
+    """1 - Σ w‖f - c‖² / Σ w‖f‖²."""
+    total = problem.sample.weights.sum()
+    if problem.source.n_rows > EXACT_ROWS:
+        total = problem.source.n_rows if problem.weights is None else problem.weights.sum()
+    explained = 1.0 - partition.inertia / max(total * partition.mean_norm, np.finfo(float).tiny)
+    if isinstance(factor, BinComponents):  # a few directions: what they miss is not explained
+        explained *= 1.0 - factor.trace_error
+    return float(explained)

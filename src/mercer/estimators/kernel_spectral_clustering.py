@@ -1,0 +1,637 @@
+"""Sparse kernel spectral clustering with model selection (paper 004)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mercer._run.progress import LineWriter, listening
+from mercer._run.random import as_generator
+from mercer._run.recorder import Recorder
+from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.types import FloatArray, IdArray, RandomState
+from mercer.embeddings.scores import (
+    ScoreMap,
+    Scores,
+    factor_with_kernel,
+    score_map,
+    score_map_of_two,
+    training_scores,
+)
+from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
+from mercer.estimators.base import Clusterer
+from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
+from mercer.estimators.problem import checked_weights, pose
+from mercer.factors.base import PivotFactor
+from mercer.factors.binning import RandomBinning
+from mercer.factors.landmarks import Landmarks
+from mercer.factors.names import as_approximation
+from mercer.factors.neighbors import Neighbors
+from mercer.factors.problem import Problem, fit_factor, raw_kernel
+from mercer.kernels.exponential import Exponential
+from mercer.kernels.given import Precomputed
+from mercer.kernels.names import as_kernel
+from mercer.linalg.numbering import numbering
+from mercer.partitions.assignment import label_rows
+from mercer.partitions.codebooks import Codebook
+from mercer.partitions.codes import CodeLabels
+from mercer.partitions.criteria import criterion
+from mercer.partitions.encode import encode
+from mercer.partitions.resampling import Again, Fit, by_scores, judges
+from mercer.rows.sample import subsample
+from mercer.rows.source import Source
+from mercer.rows.weights import in_own_unit
+from mercer.selection.grid import Grid, check_judges, score_grid, split
+from mercer.selection.result import Selection
+from mercer.trust.diagnosis import diagnose
+
+DEFAULT_RANK = 256
+TRAIN_ROWS = 10_000  # more did not improve the segmentations of paper 004
+SEARCH_ROWS = 4000  # that make, and that judge, the models of an automatic choice
+LEAST_SEARCH_ROWS = 50  # fewer tell nothing about a bandwidth
+MOST_CLUSTERS = 12  # that n_clusters="auto" looks at
+CLEAR_SCORE, CLEAR_GAP = 0.8, 0.03  # of the best, and before the next: else a warning
+MUTE = 0.01  # of the training rows without a positive degree: worth a warning
+DEGENERATE = 1e-6  # eigenvalues closer than this do not fix their eigenvectors' signs
+
+
+class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """Spectral clustering as weighted kernel PCA: a sparse model with a criterion to choose by.
+
+    1. A training sample is factorised, K ≈ G Gᵀ, with few pivots (the reduced set).
+    2. Weighted kernel PCA on G gives K - 1 score variables (eqs. 9 and 10), and coefficients on
+       the pivots that compute them for any row (eqs. 6 and 8).
+    3. An encoding of the scores names the clusters.
+    4. Every row is labelled in one pass: rank kernel values each.
+
+    With ``n_clusters="auto"`` and ``gamma="auto"`` models on part of the rows are judged by the
+    encoding's criterion on other rows, one factor per bandwidth, and the best pair is taken.
+    Time O(train·rank² + n·rank), memory O(train·rank).
+
+    Parameters
+    ----------
+    n_clusters : number of clusters; "auto" compares 2 to 12.
+    kernel : a name, an object such as ``Chi2(10.0)``, or a function; "precomputed" for a matrix.
+    gamma : bandwidth of a kernel given by name: a number, "median", "scale", or "auto", which
+        starts from the neighbour rule and compares it with 4, 16 times wider and narrower ones.
+    approximation, rank : "cholesky", "nystrom", "exact" or an object; and its size.
+    encoding : "bas" (directions of unbiased scores), "ams" (mean scores, soft memberships) or
+        "blf" (words of signs; not defined where eigenvalues agree).
+    train_size : rows to train on: a number, a share of the rows, or None for min(n, 10,000); they
+        are drawn from at most 100,000 distinct rows.
+    kernel_cholesky : a kernel object for the factor and the eigenvectors, where the scores shall
+        have another (paper 004's second kernel parameter); None is the same.
+    balance : η, the weight of balanced cluster sizes in the criterion.
+    n_init, max_iter, tol : of k-means on directions, beside the published start (bas only).
+    max_memory, n_jobs, verbose, random_state : as in `KernelKMeans`.
+
+    Attributes
+    ----------
+    labels_ : (n,) cluster of each row, numbered by decreasing weight (rows in memory only).
+    cluster_weights_ : (k,) total weight of each cluster.
+    n_clusters_ : how many clusters there are.
+    eigenvalues_ : (k - 1,) λ of the weighted kernel PCA, largest first.
+    coefficients_, bias_ : (rank, k - 1) ξ and (k - 1,) b: scores are k(X, pivots) @ ξ + b.
+    degree_coefficients_ : (rank,) the same for the row's degree.
+    codebook_ : the clusters: `prototypes`, `distances`, `memberships`.
+    pivots_ : (rank,) row numbers of the reduced set.
+    degrees_ : (train,) low-rank degrees of the training rows (not in model files).
+    n_iter_ : sweeps of k-means on directions.
+    selection_ : the `Selection` that chose, or None.
+    kernel_, factor_, report_ : the kernel of the scores, the factor, the story of the fit.
+
+    References
+    ----------
+    [novak2023, alzate2010, alzate2011, langone2013, novak2021]
+
+    Examples
+    --------
+    >>> from mercer import KernelSpectralClustering
+    >>> from mercer.datasets import rings
+    >>> X, y = rings(3000, random_state=0)
+    >>> model = KernelSpectralClustering("auto", random_state=0).fit(X)
+    >>> model.n_clusters_
+    3
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "kernel": "no_validation",
+        "gamma": "no_validation",
+        "approximation": "no_validation",
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "encoding": [StrOptions({"bas", "ams", "blf"})],
+        "train_size": [
+            None,
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+        ],
+        "kernel_cholesky": "no_validation",
+        "balance": [Interval(Real, 0, 1, closed="both")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_memory": "no_validation",
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": "no_validation",
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | str = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "auto",
+        approximation: Any = "cholesky",
+        rank: int = DEFAULT_RANK,
+        encoding: str = "bas",
+        train_size: float | None = None,
+        kernel_cholesky: Any = None,
+        balance: float = 0.2,
+        n_init: int = 3,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.approximation = approximation
+        self.rank = rank
+        self.encoding = encoding
+        self.train_size = train_size
+        self.kernel_cholesky = kernel_cholesky
+        self.balance = balance
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelSpectralClustering:
+        """Cluster the rows of X (anything `mercer.as_source` takes)."""
+        self._validate_params()
+        rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
+        least_rows = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        approximation = self._parts(least_rows)
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            problem = pose(self, X, sample_weight, rng=rng, record=record, least_rows=least_rows)
+            with record.stage("search"):
+                problem, k, selection = self._choose(
+                    problem, approximation, record, rng=rng, threads=threads
+                )
+            train = self._training_problem(problem, rng=rng)
+            with record.stage("factor"):
+                first = self._cholesky_problem(train, rng=rng)
+                factor = fit_factor(approximation, first, rng=rng, threads=threads)
+            with record.stage("eigenvectors"):
+                found = weighted_kpca(
+                    factor.training_rows, train.sample.weights, max(k - 1, 0), rng=rng
+                )
+                k = self._told_apart(k, found, record)
+                made = self._model(factor, found, train)
+            with record.stage("clusters"):
+                labels_by, n_iter = self._encode(made, train, k, record, rng=rng)
+            with record.stage("labels"):
+                labels, weights = label_rows(
+                    labels_by.labels, len(labels_by.codebook), problem, threads=threads
+                )
+            self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
+            trust = diagnose(
+                Fit(
+                    weights,
+                    labels,
+                    labels_by.labels(),
+                    _again(factor.training_rows, train, len(weights)),
+                    train.kernel,
+                    trace_error=factor.trace_error,
+                    n_clamped=found.n_clamped,
+                ),
+                train,
+                record,
+            )
+        degrees = found.degrees(factor.training_rows) * problem.weight_unit
+        done = Done(labels_by, found.values, degrees, labels, weights, selection, n_iter, trust)
+        return self._remember(done, problem, approximation, factor, record)
+
+    def transform(self, X: Any) -> FloatArray:
+        """The score variables of each row: (n, k - 1)."""
+        tiles, _ = self._work(X, self._embedder, stage="transform")
+        return np.concatenate([tile for _, tile in tiles])
+
+    def memberships(self, X: Any) -> FloatArray:
+        """How much each row belongs to each cluster, in the encoding's distances: (n, k)."""
+        tiles, _ = self._work(X, lambda: self._labels_by().memberships, stage="memberships")
+        return np.concatenate([tile for _, tile in tiles])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The encoding's criterion on these rows: 1 is best."""
+        tiles, n_rows = self._work(X, lambda: self._labels_by().all_scores, stage="score")
+        weights, _ = in_own_unit(checked_weights(sample_weight, n_rows))
+        scores = Scores.stacked([tile for _, tile in tiles])
+        if self.n_clusters_ == 1:
+            return 0.0
+        return criterion(
+            self.codebook_,
+            scores.coordinates(self.codebook_.encoding, self.n_clusters_),
+            np.ones(n_rows) if weights is None else weights,
+            balance=self.balance,
+            pivot_sums=scores.pivot_sums(),
+        )
+
+    def search_scores(
+        self,
+        X: Any,
+        sample_weight: Any,
+        sizes: tuple[int, ...],
+        gammas: tuple[float, ...],
+        *,
+        encoding: str,
+        balance: float,
+        outlier: float,
+        n_validation: int,
+        threads: int,
+    ) -> Selection:
+        """What `mercer.selection.search` asks for, and checks: the criterion of all pairs."""
+        self._validate_params()
+        approximation = self._parts(1)
+        rng, record = as_generator(self.random_state), Recorder()
+        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+            problem = pose(self, X, sample_weight, rng=rng, record=record)
+            if not gammas and self._seeks_gamma():
+                gammas = problem.gammas_around()
+            n_train = self._n_train(len(problem.sample))
+            selection = self._search(
+                problem,
+                approximation,
+                sizes,
+                gammas,
+                rng=rng,
+                threads=threads,
+                n_most=n_train,
+                n_validation=n_validation,
+                encoding=encoding,
+                balance=balance,
+                outlier=outlier / problem.weight_unit,
+            )
+        record.raise_warnings()
+        return selection
+
+    def _parts(self, n_clusters: int) -> Any:
+        """The approximation, after what cannot work with it is refused."""
+        graphs: dict[Any, Any] = {"landmarks": Landmarks(), "neighbors": Neighbors()}
+        by_name = graphs.get(self.approximation) if isinstance(self.approximation, str) else None
+        approximation = by_name or as_approximation(
+            self.approximation, self.rank, default_rank=DEFAULT_RANK
+        )
+        if isinstance(approximation, Landmarks | Neighbors | RandomBinning):
+            raise ValueError(
+                f"weighted kernel PCA needs a dense factor, not {type(approximation).__name__}: "
+                "use approximation='cholesky', or SpectralClustering for graphs and bins"
+            )
+        rank = getattr(approximation, "rank", None)
+        if isinstance(rank, Integral) and int(rank) < n_clusters:
+            raise ValueError(f"rank={rank} cannot tell n_clusters={n_clusters} apart; raise rank")
+        if self.kernel_cholesky is not None:
+            kernels = (as_kernel(self.kernel, self.gamma), as_kernel(self.kernel_cholesky))
+            if any(isinstance(kernel, Precomputed) for kernel in kernels):
+                raise ValueError(
+                    "kernel_cholesky needs rows that both kernels can look at, but one of them is "
+                    "precomputed"
+                )
+        return approximation
+
+    def _n_train(self, n: int) -> int:
+        """How many of n distinct rows train."""
+        if self.train_size is None:
+            return min(n, TRAIN_ROWS)
+        if isinstance(self.train_size, Integral):
+            if self.train_size > n:
+                raise ValueError(
+                    f"train_size={self.train_size} exceeds the {n:,} distinct rows to train on; "
+                    "lower train_size, or leave it None"
+                )
+            return int(self.train_size)
+        return max(int(self.train_size * n), 1)
+
+    def _training_problem(self, problem: Problem, *, rng: np.random.Generator) -> Problem:
+        """The problem on a seeded draw of its rows, in which heavy rows stay [duffield2007].
+
+        Priorities w/u with u uniform: the first n_train are drawn, and weights below the next
+        priority are raised to it, so that sums over the draw are those over all, in the mean.
+        """
+        n = len(problem.sample)
+        n_train = self._n_train(n)
+        if n_train == n:
+            return problem
+        priorities = problem.sample.weights / (1.0 - rng.random(n))
+        order = np.argsort(-priorities, kind="stable")
+        drawn = subsample(problem.sample, np.sort(order[:n_train]))
+        weights = np.maximum(drawn.weights, priorities[order[n_train]])
+        return replace(problem, sample=replace(drawn, weights=weights))
+
+    def _cholesky_problem(self, train: Problem, *, rng: np.random.Generator) -> Problem:
+        """The same rows with the kernel that the factor is made of."""
+        if self.kernel_cholesky is None:
+            return train
+        sample = train.sample
+        kernel = as_kernel(self.kernel_cholesky).in_units(sample.format.exponent)
+        kernel = kernel.resolve(sample.rows, sample.weights, rng=rng)
+        return replace(train, kernel=kernel)
+
+    def _choose(
+        self,
+        problem: Problem,
+        approximation: Any,
+        record: Recorder,
+        *,
+        rng: np.random.Generator,
+        threads: int,
+    ) -> tuple[Problem, int, Selection | None]:
+        """The kernel and the number of clusters: as given, or by the criterion."""
+        n = len(problem.sample)
+        is_auto = self.n_clusters == "auto"
+        asked = 2 if is_auto else self._feasible_clusters(int(self.n_clusters), problem, record)
+        gammas = problem.gammas_around() if self._seeks_gamma() else ()
+        if asked == 1 or n < max(LEAST_SEARCH_ROWS, 5 * asked) or not (is_auto or gammas):
+            if is_auto:
+                asked = min(asked, n)
+                record.warn(
+                    f"{n} distinct rows are too few to compare numbers of clusters; {asked} "
+                    "clusters were made: choose n_clusters yourself"
+                )
+            return problem, asked, None
+        sizes = tuple(range(2, min(MOST_CLUSTERS, n // 5) + 1)) if is_auto else (asked,)
+        selection = self._search(
+            problem, approximation, sizes, gammas, rng=rng, threads=threads, n_most=SEARCH_ROWS
+        )
+        if not is_auto and not selection.is_feasible:
+            record.warn(
+                "no bandwidth around the neighbour rule gives a graph that tells the clusters "
+                "apart; the rule's own was taken: raise rank, or choose gamma yourself"
+            )
+            return problem, asked, None
+        best = selection.demand_feasible().best
+        if best.gamma is not None:
+            words = f"gamma by the criterion {self.encoding}, around the neighbour rule"
+            kernel = problem.with_gamma(best.gamma)
+            problem = replace(problem, kernel=kernel, bandwidth=words)
+        record.note(_story(selection, is_auto=is_auto))
+        if is_auto:
+            _warn_of_rivals(selection, record)
+        return problem, best.n_clusters, selection
+
+    def _seeks_gamma(self) -> bool:
+        """Is the bandwidth to be chosen?"""
+        kernel = as_kernel(self.kernel, self.gamma)
+        return isinstance(kernel, Exponential) and kernel.gamma == "auto"
+
+    def _search(
+        self,
+        problem: Problem,
+        approximation: Any,
+        sizes: tuple[int, ...],
+        gammas: tuple[float, ...],
+        *,
+        rng: np.random.Generator,
+        threads: int,
+        n_most: int,
+        n_validation: int | None = None,
+        encoding: Any = None,
+        balance: float | None = None,
+        outlier: float = 0.0,
+    ) -> Selection:
+        """The criterion on rows that did not train, for all pairs."""
+        n_train = min(self._n_train(len(problem.sample)), n_most)
+        train, validation = split(problem.sample, n_train, n_validation or n_most, rng=rng)
+        check_judges(len(validation), sizes[-1])
+        kernel: Any = problem.kernel
+        cholesky = self._cholesky_problem(replace(problem, sample=train), rng=rng).kernel
+        grid = Grid(
+            train,
+            validation,
+            sizes,
+            approximation,
+            self.encoding if encoding is None else encoding,  # type: ignore[arg-type]
+            float(self.balance if balance is None else balance),
+            outlier,
+            cholesky if self.kernel_cholesky is not None else None,
+        )
+        kernels = [problem.with_gamma(gamma) for gamma in gammas] or [kernel]
+        scores = score_grid(grid, kernels, rng=rng, threads=threads)
+        return Selection(
+            grid.encoding,
+            grid.balance,
+            sizes,
+            gammas or (None,),
+            scores,
+            len(train),
+            len(validation),
+        )
+
+    def _told_apart(self, k: int, found: WeightedKpca, record: Recorder) -> int:
+        """As many clusters as there are directions for."""
+        n_told = len(found.values) + 1
+        if k > n_told:
+            record.warn(
+                f"the kernel matrix has only {n_told - 1} directions beside the constant one, "
+                f"which tell {n_told} clusters apart, not n_clusters={k}; use a larger gamma or "
+                "rank"
+            )
+        return min(k, n_told)
+
+    def _model(self, factor: Any, found: WeightedKpca, train: Problem) -> tuple[Any, Any, Any]:
+        """What computes scores: the factor of the scores' kernel, coefficients, training scores."""
+        if self.kernel_cholesky is None:
+            scores = training_scores(factor.training_rows, found)
+            return factor.forget_training(), score_map(factor, found), scores
+        if not isinstance(factor, PivotFactor):
+            raise ValueError(
+                "kernel_cholesky needs pivots that are rows: use approximation='cholesky' or "
+                "'nystrom'"
+            )
+        kernel: Any = train.kernel
+        second = factor_with_kernel(factor, kernel)
+        rows: Any = factor.training_rows
+        multipliers = found.multipliers(rows)
+        model = score_map_of_two(second, train.sample, multipliers, found.bias)
+        return second, model, model.of_rows(second, train.sample)
+
+    def _encode(
+        self,
+        made: tuple[Any, ScoreMap, Scores],
+        train: Problem,
+        k: int,
+        record: Recorder,
+        *,
+        rng: np.random.Generator,
+    ) -> tuple[CodeLabels, int]:
+        """Labels of any rows, and the sweeps of k-means behind them."""
+        factor, model, scores = made
+        if k == 1:
+            nothing = Codebook("bas", np.zeros((1, 0)), np.ones(1))
+            return CodeLabels(factor, model.leading(1), nothing), 1
+        encoded = encode(
+            self.encoding,  # type: ignore[arg-type]
+            scores,
+            train.sample.weights,
+            model,
+            k,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+        )
+        codebook = encoded.codebook
+        if not encoded.is_settled:
+            record.warn(
+                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+            )
+        if len(codebook) < k:
+            record.warn(
+                f"the scores have only {len(codebook)} different words of signs for "
+                f"n_clusters={k}; {len(codebook)} clusters were made: use encoding='bas'"
+            )
+        return CodeLabels(factor, model.leading(len(codebook)), codebook), encoded.n_iter
+
+    def _warn_of_spectrum(
+        self, found: WeightedKpca, n_train: int, k: int, record: Recorder
+    ) -> None:
+        """Say in words where the labels are not determined by the data."""
+        if found.n_clamped and k > 1:
+            tell = record.warn if found.n_clamped > MUTE * n_train else record.note
+            tell(
+                f"{found.n_clamped:,} of {n_train:,} training rows have no positive degree in the "
+                "low-rank graph and no say: its approximation is too coarse for them; raise rank, "
+                "or use a smaller gamma"
+            )
+        gaps = -np.diff(found.values[: k - 1])
+        if self.encoding == "blf" and k > 2 and (gaps < DEGENERATE).any():
+            first = int((gaps < DEGENERATE).argmax())
+            record.warn(
+                f"eigenvalues {first + 1} and {first + 2} agree to {gaps[first]:.0e}, so the signs "
+                "of their scores are arbitrary and encoding='blf' is not defined; use "
+                "encoding='ams' or 'bas'"
+            )
+
+    def _labels_by(self) -> CodeLabels:
+        model = ScoreMap(self.coefficients_, self.degree_coefficients_, self.bias_)
+        return CodeLabels(self.factor_, model, self.codebook_)
+
+    def _planned_work(self, source: Source, sample_rows: int) -> Work:
+        k = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        n_train, trial = self._n_train(sample_rows), clone(self)
+        if isinstance(self.train_size, Integral):
+            trial.set_params(train_size=None)
+        solving = partial(eigen_memory, MOST_CLUSTERS if self.n_clusters == "auto" else k)
+        sweeps = (Sweep("labels"),)
+        return Work(self._parts(k), n_train, sweeps, k, trial, solving, dense_memory)
+
+    def _labeller(self) -> Any:
+        return self._labels_by().counted_labels
+
+    def _embedder(self) -> Any:
+        return self._labels_by().scores
+
+    def _remember(
+        self, done: Done, problem: Problem, approximation: Any, factor: Any, record: Recorder
+    ) -> KernelSpectralClustering:
+        """All fitted state, at once and last."""
+        order = numbering(done.weights, done.labels_by.codebook.prototypes)
+        by = done.labels_by.reordered(order)
+        kernel = raw_kernel(by.factor)
+        k = len(by.codebook)
+        fitted = self._common_state(problem, order, done.labels, done.weights) | {
+            "kernel_": kernel,
+            "factor_": by.factor,
+            "eigenvalues_": done.eigenvalues[: max(k - 1, 0)],
+            "coefficients_": by.model.coefficients,
+            "degree_coefficients_": by.model.degree_coefficients,
+            "bias_": by.model.bias,
+            "codebook_": by.codebook,
+            "degrees_": done.degrees,
+            "n_clusters_": k,
+            "n_iter_": done.n_iter,
+            "selection_": done.selection,
+        }
+        if isinstance(factor, PivotFactor):
+            fitted["pivots_"] = factor.pivot_ids.copy()
+        fitted["report_"] = self._report(
+            problem,
+            approximation,
+            factor,
+            done.weights[order],
+            record,
+            kernel=repr(kernel),
+            eigenvalues=tuple(map(float, fitted["eigenvalues_"])),
+            trust=done.trust,
+        )
+        record.raise_warnings()
+        return self._install(fitted, problem)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.bias_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a fit found, before it is remembered."""
+
+    labels_by: CodeLabels
+    eigenvalues: FloatArray
+    degrees: FloatArray
+    labels: IdArray | None
+    weights: FloatArray
+    selection: Selection | None
+    n_iter: int
+    trust: Any
+
+
+def _again(F: FloatArray, train: Problem, k: int) -> Again:
+    """Scores and their directions, made again by some of the training rows."""
+    some = judges(train.sample)
+    return by_scores(F[some], train.sample.weights[some], k)
+
+
+def _warn_of_rivals(selection: Selection, record: Recorder) -> None:
+    """Say so where the number of clusters is not clear."""
+    best, *others = selection.ranking()
+    if best.score >= CLEAR_SCORE and (not others or others[0].score < best.score - CLEAR_GAP):
+        return
+    words = ", ".join(f"{c.n_clusters} ({c.score:.2f})" for c in (best, *others[:3]))
+    record.warn(
+        f"the number of clusters is not clear: the best scores are {words}; look at selection_ and "
+        "choose n_clusters yourself"
+    )
+
+
+def _story(selection: Selection, *, is_auto: bool) -> str:
+    """How the number of clusters and the bandwidth were chosen."""
+    best, others = selection.best, selection.ranking()[1:3]
+    what = f"n_clusters={best.n_clusters}" if is_auto else ""
+    if best.gamma is not None:
+        what += f"{' and ' if what else ''}gamma={best.gamma:.4g}"
+    rivals = ", ".join(f"{rival.n_clusters} ({rival.score:.2f})" for rival in others)
+    return (
+        f"{what} by the criterion {selection.criterion} ({best.score:.2f}) on "
+        f"{selection.n_validation:,} rows, models made on {selection.n_train:,} others"
+        + (f"; next: {rivals}" if rivals else "")
+    )

@@ -1,0 +1,253 @@
+"""From what the user passes to a well-posed problem: rows checked, kernel resolved, budget known.
+
+Every estimator begins here; what cannot work is refused here, before the work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._run.budget import Budget
+from mercer._run.printable import PrintableErrors
+from mercer._run.recorder import Recorder
+from mercer._run.types import FloatArray
+from mercer._run.warn import warn
+from mercer.estimators.needs import demand_sample, demand_start
+from mercer.factors.problem import Problem
+from mercer.kernels.base import Kernel
+from mercer.kernels.checks import check_values
+from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.kernels.names import as_kernel
+from mercer.kernels.probe import is_resolved, probe_kernel
+from mercer.partitions.quality import SAMPLE_ROWS
+from mercer.rows.arrays import ArraySource
+from mercer.rows.data_summary import summarize_data
+from mercer.rows.distinct import EXACT_ROWS, distinct_rows
+from mercer.rows.format import RowFormat
+from mercer.rows.inputs import as_source
+from mercer.rows.rows import Rows, take
+from mercer.rows.sample import Sample
+from mercer.rows.source import Source
+from mercer.rows.summary import Columns, Summary, summarize
+from mercer.rows.weights import in_own_unit
+
+SINGLE_RANGE = (1e-9, 1e9)  # float32 works within, where a kernel needs rows in their own units
+
+
+def pose(
+    estimator: Any,
+    X: Any,
+    sample_weight: Any,
+    *,
+    rng: np.random.Generator,
+    record: Recorder,
+    kernel: Kernel | None = None,
+    least_mean: float = 0.0,
+    least_rows: int = 1,
+    most_rows: int | None = None,
+    is_used: bool = True,
+    takes_graph: bool = False,
+) -> Problem:
+    """Check X and the weights, choose the rows that choose, resolve the kernel.
+
+    `least_mean`: the mean similarity that an automatic bandwidth must reach (see Kernel.resolve).
+    `least_rows`: as many rows as clusters are asked for. `most_rows`: so many are enough to choose
+    by. `kernel`: instead of the estimator's.
+    `is_used`: whether the kernel will be evaluated, or only tells how rows are to be formatted.
+    `takes_graph`: whether a precomputed matrix may be sparse.
+    """
+    budget = Budget.of(estimator.max_memory)
+    kernel = as_kernel(estimator.kernel, estimator.gamma) if kernel is None else kernel
+    for part in kernel.parts():
+        part.check_parameters()
+    with record.stage("check"):
+        source = checked_source(X, least_rows)
+        weights, unit = in_own_unit(checked_weights(sample_weight, source.n_rows))
+        kernel = kernel.named_columns(source.feature_names)
+        record.gives_back = source.n_rows > EXACT_ROWS or not source.in_memory
+        needs, block_rows = demand_start(estimator, source, budget, has_weights=weights is not None)
+        summary = summarize(source, block_rows=block_rows, weights=weights)
+        check_values(kernel, summary, Columns.of(source))
+    with record.stage("sample"):
+        if isinstance(kernel, Precomputed):
+            sample, kernel = _precomputed_sample(source, weights, takes_graph)
+        else:
+            sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
+            kernel = kernel.in_units(sample.format.exponent)
+        demand_sample(needs, budget, len(sample))
+    with record.stage("kernel"):
+        bandwidth = _bandwidth_words(kernel, least_mean)
+        if is_used:
+            kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
+            for text in probe_kernel(kernel, sample.rows):
+                record.warn(text)
+            if sample.format.dtype == np.float32 and not is_resolved(kernel, sample.rows):
+                sample = sample.in_double()
+    data = summarize_data(source, sample, summary)
+    return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data, unit)
+
+
+def sampled_rows(problem: Problem) -> Rows:
+    """A few of the rows that choose, as they came: the sample has an order of its own, by hash."""
+    sample = problem.sample
+    few = sample.ids[:SAMPLE_ROWS]
+    if problem.source.in_memory:
+        return problem.source.take(np.sort(few))
+    return sample.format.undo(take(sample.rows, np.arange(len(few))))
+
+
+def checked_source(X: Any, least_rows: int = 1) -> Source:
+    """A source with at least one column and so many rows."""
+    source = as_source(X)
+    for count, what in ((source.n_rows, "sample(s)"), (source.n_features, "feature(s)")):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what} (shape={(source.n_rows, source.n_features)}) while a "
+                "minimum of 1 is required."
+            )
+    if source.n_rows < least_rows:
+        raise ValueError(
+            f"n_samples={source.n_rows} should be >= n_clusters={least_rows}: "
+            "there are fewer rows than clusters"
+        )
+    return source
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
+    """Weights as float64, non-negative and of a finite sum, in the user's units; None for None."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, np.ma.MaskedArray):
+        raise TypeError(
+            "sample_weight is a masked array, whose mask would be ignored; fill it "
+            "(sample_weight.filled(0) leaves the masked rows out)"
+        )
+    weights = np.asarray(sample_weight)
+    if weights.ndim == 0 and weights.dtype.kind in "fiu":
+        weights = np.full(n_rows, weights)
+    if weights.dtype.kind not in "fiub" or weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape} and dtype {weights.dtype}; "
+            f"one number per row is wanted: shape ({n_rows},)"
+        )
+    weights = weights.astype(np.float64)
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity; give each row a finite weight")
+    if (weights < 0).any():
+        raise ValueError(
+            f"sample_weight has the negative value {weights.min():g} at row "
+            f"{int(weights.argmin())}; weights count rows and cannot be below 0"
+        )
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight has values up to {weights.max():.3g}, whose sum overflows; divide them "
+            "by their mean"
+        )
+    if not (weights > 0).any():
+        raise ValueError("every sample_weight is zero: there is nothing to cluster")
+    return weights
+
+
+@PrintableErrors()
+def check_features(estimator: Any, source: Source) -> None:
+    """Refuse rows whose columns are not those of the fit; warn where names are missing."""
+    name = type(estimator).__name__
+    fitted = getattr(estimator, "feature_names_in_", None)
+    given = source.feature_names
+    if given is not None and fitted is None:
+        warn(f"X has feature names, but {name} was fitted without feature names", UserWarning)
+    elif given is None and fitted is not None:
+        warn(
+            f"X does not have valid feature names, but {name} was fitted with feature names",
+            UserWarning,
+        )
+    elif given is not None and fitted is not None and tuple(fitted) != given:
+        raise ValueError(_names_differ(tuple(fitted), given))
+    if source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+
+
+def _names_differ(fitted: tuple[str, ...], given: tuple[str, ...]) -> str:
+    lines = ["The feature names should match those that were passed during fit."]
+    unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
+    for title, names in (
+        ("Feature names unseen at fit time:", unseen),
+        ("Feature names seen at fit time, yet now missing:", missing),
+    ):
+        if names:
+            lines += [title, *(f"- {name}" for name in names[:5])]
+            lines += ["- ..."] if len(names) > 5 else []
+    if not unseen and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    return "\n".join(lines) + "\n"
+
+
+def _sample(
+    source: Source,
+    weights: FloatArray | None,
+    kernel: Kernel,
+    summary: Summary,
+    most_rows: int | None,
+    *,
+    rng: np.random.Generator,
+) -> Sample:
+    unit = summary.exponent(is_centred=False)
+    chosen = distinct_rows(source, weights, rng=rng, most=most_rows, exponent=unit)
+    single = source.dtype == np.float32 and (
+        kernel.has_units
+        or summary.extent == 0
+        or SINGLE_RANGE[0] < summary.extent < SINGLE_RANGE[1]
+    )
+    movable = kernel.movable(chosen.rows)
+    exponent = format_exponent(kernel, summary, chosen.rows)
+    dtype = np.float32 if single else np.float64
+    row_format = RowFormat.centred(chosen.rows, dtype, movable, exponent)
+    rows: Rows = row_format.apply_in_place(chosen.rows)
+    return Sample(rows, chosen.weights, chosen.ids, row_format, chosen.inverse)
+
+
+def format_exponent(kernel: Kernel, summary: Summary, rows: Rows) -> int:
+    """Of the unit in which the largest value that the kernel sees is about 1, if it can follow."""
+    if not kernel.has_units:
+        return 0
+    is_centred = isinstance(rows, np.ndarray) and bool(np.all(kernel.movable(rows)))
+    return summary.exponent(is_centred=is_centred)
+
+
+def _precomputed_sample(
+    source: Source, weights: FloatArray | None, takes_graph: bool
+) -> tuple[Sample, Kernel]:
+    """Items instead of rows; the matrix itself is the kernel while fitting."""
+    K: Any = source.X if isinstance(source, ArraySource) else source.read(0, source.n_rows)
+    is_graph = takes_graph and sp.issparse(K)
+    shape = getattr(K, "shape", None)
+    if not (isinstance(K, np.ndarray) or is_graph) or shape is None or shape[0] != shape[1]:
+        kind = "square matrix of affinities" if takes_graph else "dense square matrix k(X, X)"
+        raise ValueError(
+            f"kernel='precomputed' wants a {kind}, but X is {type(K).__name__} of shape {shape}"
+        )
+    K = sp.csr_array(K, dtype=np.float64) if is_graph else np.asarray(K, source.dtype)
+    items = np.arange(K.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+    kept = np.ones(len(items)) if weights is None else weights[items]
+    rows = items.astype(np.float64)[:, None]
+    return Sample(rows, kept, items, RowFormat(np.dtype(np.float64))), GramMatrix(K)
+
+
+def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
+    widened = f", mean similarity at least {least_mean:.2g}" if least_mean else ""
+    rules = {
+        "auto": f"gamma by the neighbour rule (7th nearest of 1,000 rows{widened})",
+        "median": "gamma by the median distance",
+        "scale": "gamma by the variance",
+    }
+    gammas = [getattr(part, "gamma", None) for part in kernel.parts()]
+    words = [rules.get(g, str(g)) if isinstance(g, str) else "gamma as given" for g in gammas if g]
+    return ", ".join(dict.fromkeys(words)) or "no bandwidth"

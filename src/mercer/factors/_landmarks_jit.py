@@ -1,0 +1,315 @@
+"""Loops of the landmark graph: nearest landmarks, the graph on landmarks, labels by cones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._run.jit import jit
+
+FAR = 1e300
+
+
+STRETCH = 0.3  # of a row's mean distance to its landmarks: its bandwidth is no narrower
+
+
+@jit
+def insert(value, item, values, items):  # values, items: INOUT (m,), ascending by (value, item)
+    """Keep the m smallest, ties by the smaller item."""
+    q = values.shape[0] - 1
+    if value > values[q] or (value == values[q] and item > items[q]):
+        return
+    while q > 0 and (values[q - 1] > value or (values[q - 1] == value and items[q - 1] > item)):
+        values[q] = values[q - 1]
+        items[q] = items[q - 1]
+        q -= 1
+    values[q] = value
+    items[q] = item
+
+
+@jit
+def squared_distance(x, y):
+    total = 0.0
+    for j in range(x.shape[0]):
+        t = np.float64(x[j]) - y[j]
+        total += t * t
+    return total
+
+
+@jit
+def nearest_by_products(Z, L, products, norms, rounding, extra, idx, dist, is_sure):
+    """The m nearest landmarks of each row. idx, dist: OUT (n, m), is_sure: OUT (n,).
+
+    `products` (z·l, maybe in float32) proposes m + extra candidates; their distances are then
+    computed directly in float64. A row is sure if no landmark beside the candidates can be as near
+    as the m-th of them, whatever rounding did to its product: then the answer depends on the row
+    alone. |fl(z·l) - z·l| ≤ rounding·‖z‖‖l‖, and ‖l‖² is off by less than rounding·‖l‖².
+    """
+    m = idx.shape[1]
+    n_candidates = min(m + extra, L.shape[0])
+    values = np.empty(n_candidates)
+    items = np.empty(n_candidates, np.int64)
+    longest = 0.0
+    for j in range(norms.shape[0]):
+        longest = max(longest, norms[j])
+    longest = np.sqrt(longest)
+    for i in range(Z.shape[0]):
+        values[:] = FAR
+        items[:] = -1
+        worst = FAR
+        for j in range(L.shape[0]):
+            value = norms[j] - 2.0 * np.float64(products[i, j])
+            if value < worst:
+                insert(value, j, values, items)
+                worst = values[n_candidates - 1]
+        dist[i, :] = FAR
+        idx[i, :] = -1
+        n_found = 0
+        for c in range(n_candidates):
+            j = items[c]
+            if j >= 0:
+                insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
+                n_found += 1
+        length = 0.0
+        for a in range(Z.shape[1]):
+            length += Z[i, a] * Z[i, a]
+        error = rounding * (length + 2.0 * longest * (np.sqrt(length) + longest))
+        nearest_other = values[n_candidates - 1] + length - error
+        is_all = n_candidates == L.shape[0]
+        is_sure[i] = n_found == n_candidates and (is_all or nearest_other > dist[i, m - 1])
+
+
+@jit
+def nearest_of_all(Z, L, rows, idx, dist):  # idx, dist: INOUT (n, m)
+    """The m nearest landmarks of some rows, by their distances to all."""
+    for i in rows:
+        dist[i, :] = FAR
+        idx[i, :] = -1
+        for j in range(L.shape[0]):
+            insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
+
+
+@jit
+def cell_candidates(low, step, shape, L, m, parent_ptr, parent_items, ratio, parent_shape):
+    """For each cell of a grid, the landmarks that can be among the m nearest of a point in it.
+
+    They lie within (m-th distance from the centre) + 2 · (half diagonal) of the centre. A coarser
+    grid's lists (ratio cells per side; 0: none) bound the search.
+    """
+    d, n_cells = L.shape[1], shape[0] * shape[1] * shape[2]
+    half = 0.0
+    for a in range(d):
+        half += step[a] * step[a] / 4
+    half = np.sqrt(half)
+    ptr = np.zeros(n_cells + 1, np.int64)
+    items = np.empty(max(16 * n_cells, L.shape[0]), np.int32)
+    distances = np.empty(L.shape[0])
+    center = np.empty(d)
+    cell = np.zeros(3, np.int64)
+    best, who = np.empty(m), np.empty(m, np.int64)
+    filled = 0
+    for c in range(n_cells):
+        cell[0], cell[1], cell[2] = (
+            c // (shape[1] * shape[2]),
+            (c // shape[2]) % shape[1],
+            c % shape[2],
+        )
+        for a in range(d):
+            center[a] = low[a] + (cell[a] + 0.5) * step[a]
+        start, stop = 0, L.shape[0]
+        if ratio > 0:
+            parent = (cell[0] // ratio) * parent_shape[1] + cell[1] // ratio
+            parent = parent * parent_shape[2] + cell[2] // ratio
+            start, stop = parent_ptr[parent], parent_ptr[parent + 1]
+        best[:] = FAR
+        who[:] = -1
+        for e in range(start, stop):
+            j = parent_items[e] if ratio > 0 else e
+            distances[e - start] = squared_distance(center, L[j])
+            insert(distances[e - start], j, best, who)
+        limit = (np.sqrt(best[m - 1]) + 2 * half) ** 2 * (1 + 1e-9)
+        if filled + stop - start > items.shape[0]:
+            grown = np.empty(2 * (filled + stop - start), np.int32)
+            grown[:filled] = items[:filled]
+            items = grown
+        first = filled
+        for e in range(start, stop):
+            if distances[e - start] <= limit:
+                items[filled] = parent_items[e] if ratio > 0 else e
+                distances[filled - first] = distances[e - start]
+                filled += 1
+        order = np.argsort(distances[: filled - first])  # near ones first: most others then fail
+        items[first:filled] = items[first:filled][order]
+        ptr[c + 1] = filled
+    return ptr, items[:filled].copy()
+
+
+@jit
+def nearest_by_grid(Z, L, low, step, shape, ptr, items, idx, dist):  # idx, dist: OUT (n, m)
+    """The m nearest landmarks by the lists of the row's cell; rows outside look at all."""
+    d = Z.shape[1]
+    for i in range(Z.shape[0]):
+        cell = 0
+        inside = True
+        for a in range(3):
+            position = 0
+            if a < d:
+                place = (Z[i, a] - low[a]) / step[a]
+                inside = inside and place >= 0 and place < shape[a]
+                position = int(place) if inside else 0
+            cell = cell * shape[a] + position
+        dist[i, :] = FAR
+        idx[i, :] = -1
+        if inside:
+            for e in range(ptr[cell], ptr[cell + 1]):
+                insert(squared_distance(Z[i], L[items[e]]), items[e], dist[i], idx[i])
+        else:
+            for j in range(L.shape[0]):
+                insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
+
+
+@jit
+def edge_weights(dist, gamma, out):  # dist: squared distances, nearest first; out: OUT (n, m)
+    """exp(-γ_i·dist²): γ for most rows, but 1/(2s²) with s ≥ nearest/2 and s ≥ 0.3·mean distance.
+
+    So no weight underflows, and outliers stay tied to several landmarks instead of becoming
+    components, and clusters, of their own: those far from all landmarks (the first bound), and
+    those who are one themselves (the second).
+    """
+    m = dist.shape[1]
+    for i in range(dist.shape[0]):
+        mean = 0.0
+        for a in range(m):
+            mean += np.sqrt(dist[i, a])
+        bound = max(dist[i, 0] / 4.0, (STRETCH * mean / m) ** 2)  # of s²
+        reach = min(gamma, 0.5 / max(bound, 1e-300))
+        for a in range(dist.shape[1]):
+            out[i, a] = np.exp(-reach * dist[i, a])
+
+
+@jit
+def landmark_graph(idx, weights, row_weights, E):  # E: INOUT (p, p)
+    """E += Bᵀ D⁻¹ B: the rows folded away, what they say about pairs of landmarks kept."""
+    for i in range(idx.shape[0]):
+        degree = 0.0
+        for a in range(idx.shape[1]):
+            degree += weights[i, a]
+        scale = row_weights[i] / degree
+        for a in range(idx.shape[1]):
+            for b in range(idx.shape[1]):
+                E[idx[i, a], idx[i, b]] += scale * weights[i, a] * weights[i, b]
+
+
+@jit
+def cone_labels(idx, weights, scores, own, labels):  # labels: OUT (n,)
+    """argmax_c of Σ_j w_j scores[j, c], scores[j, c] = ⟨landmark j's vector, centre c⟩.
+
+    Where all landmarks of a row carry one label, so does the row: regions of the largest inner
+    product are convex cones.
+    """
+    k = scores.shape[1]
+    total = np.empty(k)
+    for i in range(idx.shape[0]):
+        label = own[idx[i, 0]]
+        same = True
+        for a in range(1, idx.shape[1]):
+            same = same and own[idx[i, a]] == label
+        if not same:
+            total[:] = 0.0
+            for a in range(idx.shape[1]):
+                for c in range(k):
+                    total[c] += weights[i, a] * scores[idx[i, a], c]
+            label = 0
+            for c in range(1, k):
+                if total[c] > total[label]:
+                    label = c
+        labels[i] = label
+
+
+@jit
+def cone_labels_of_distances(idx, dist, gamma, scores, own, labels):  # labels: OUT (n,)
+    """`cone_labels` with Gaussian weights, which are computed only where they decide."""
+    k, m = scores.shape[1], idx.shape[1]
+    total = np.empty(k)
+    weights = np.empty((1, m))
+    for i in range(idx.shape[0]):
+        label = own[idx[i, 0]]
+        same = True
+        for a in range(1, m):
+            same = same and own[idx[i, a]] == label
+        if not same:
+            edge_weights(dist[i : i + 1], gamma, weights)
+            total[:] = 0.0
+            for a in range(m):
+                for c in range(k):
+                    total[c] += weights[0, a] * scores[idx[i, a], c]
+            label = 0
+            for c in range(1, k):
+                if total[c] > total[label]:
+                    label = c
+        labels[i] = label
+
+
+@jit
+def mean_vectors(idx, weights, vectors, out):  # out: OUT (n, m)
+    """Σ_j w_j vectors[j] / Σ_j w_j: the coordinates of rows from those of their landmarks."""
+    for i in range(idx.shape[0]):
+        out[i, :] = 0.0
+        degree = 0.0
+        for a in range(idx.shape[1]):
+            degree += weights[i, a]
+            for c in range(out.shape[1]):
+                out[i, c] += weights[i, a] * vectors[idx[i, a], c]
+        for c in range(out.shape[1]):
+            out[i, c] /= degree
+
+
+@jit
+def add_to_nearest(Z, labels, weights, sums, counts):  # sums: INOUT (p, q), counts: INOUT (p,)
+    """One half of a Lloyd sweep."""
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            sums[labels[i], j] += weights[i] * np.float64(Z[i, j])
+        counts[labels[i]] += weights[i]
+
+
+@jit
+def cast_votes(idx, weights, scores, own, offsets, votes):  # votes: OUT (n, b)
+    """The label of each row in each of b partitions of the landmarks, as a column of `scores`.
+
+    Partition a uses the columns offsets[a] to offsets[a + 1]; own[a, j] is landmark j's column.
+    """
+    for i in range(idx.shape[0]):
+        for a in range(own.shape[0]):
+            label = own[a, idx[i, 0]]
+            same = True
+            for e in range(1, idx.shape[1]):
+                same = same and (weights[i, e] == 0.0 or own[a, idx[i, e]] == label)
+            if not same:
+                best = -FAR
+                for c in range(offsets[a], offsets[a + 1]):
+                    total = 0.0
+                    for e in range(idx.shape[1]):
+                        total += weights[i, e] * scores[idx[i, e], c]
+                    if total > best:
+                        best = total
+                        label = c
+            votes[i, a] = label
+
+
+@jit
+def vote_graph(votes, row_weights, E):  # E: INOUT (t, t)
+    """E += HᵀH: how much weight each pair of base clusters shares."""
+    for i in range(votes.shape[0]):
+        for a in range(votes.shape[1]):
+            for b in range(votes.shape[1]):
+                E[votes[i, a], votes[i, b]] += row_weights[i]
+
+
+@jit
+def vote_vectors(votes, vectors, out):  # out: OUT (n, k)
+    """The mean of a row's base clusters' vectors."""
+    for i in range(votes.shape[0]):
+        out[i, :] = 0.0
+        for a in range(votes.shape[1]):
+            for c in range(out.shape[1]):
+                out[i, c] += vectors[votes[i, a], c]

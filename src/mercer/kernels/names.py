@@ -1,0 +1,48 @@
+"""From what users write as `kernel` and `gamma` to a kernel object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from mercer.kernels.base import Kernel
+from mercer.kernels.exponential import RBF, Chi2, Laplacian
+from mercer.kernels.given import FunctionKernel, Precomputed
+from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
+
+NAMES: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "chi2": Chi2,
+    "cosine": Cosine,
+    "polynomial": Polynomial,
+    "histogram_intersection": HistogramIntersection,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(kernel: Any, gamma: Any = "auto") -> Kernel:
+    """A kernel of the user's own (a copy), or one by name with this gamma."""
+    if isinstance(kernel, str):
+        if kernel not in NAMES:
+            raise ValueError(f"kernel={kernel!r} is unknown; choose one of {sorted(NAMES)}")
+        named = NAMES[kernel]
+        if "gamma" in named().get_params():
+            return named().set_params(gamma=gamma)
+        if gamma != "auto":
+            raise ValueError(f"kernel={kernel!r} has no gamma (gamma={gamma!r} was given)")
+        return named()
+    if not isinstance(gamma, str) or gamma != "auto":
+        raise ValueError(
+            f"gamma={gamma!r} is given beside a kernel object; put it into the object, "
+            f"e.g. RBF({gamma!r})"
+        )
+    if isinstance(kernel, Kernel):
+        return clone(kernel)
+    if callable(kernel):
+        return FunctionKernel(kernel)
+    raise TypeError(
+        f"kernel={kernel!r} is a {type(kernel).__name__}; pass a name out of {sorted(NAMES)}, "
+        "a kernel object such as RBF(0.5), or a function of (X, Y)"
+    )

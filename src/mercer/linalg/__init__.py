@@ -1,0 +1,1 @@
+"""Arithmetic on plain arrays: eigensolvers, k-means sweeps, products of one shape."""

@@ -1,0 +1,83 @@
+"""Labels, scores and memberships of any rows by a code book (paper 004)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mercer._run.types import FloatArray, IdArray
+from mercer.embeddings.scores import ScoreMap, Scores
+from mercer.factors.base import Factor
+from mercer.kernels.base import Kernel
+from mercer.linalg.products import row_products
+from mercer.partitions.assignment import CountedLabels, first_of, n_unseen
+from mercer.partitions.codebooks import Codebook
+from mercer.rows.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLabels:
+    """Features of a row → scores → coordinates of the encoding → the nearest cluster.
+
+    All in float64 and products of one shape, so that a label is a function of the row alone.
+    """
+
+    factor: Factor
+    model: ScoreMap
+    codebook: Codebook
+
+    def reordered(self, order: IdArray) -> CodeLabels:
+        return replace(self, codebook=self.codebook.reordered(order))
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        return first_of(self.counted_labels())
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Raw rows → labels, and how many rows no pivot sees."""
+        if len(self.codebook) == 1:
+            return lambda rows: (np.zeros(rows.shape[0], np.intp), 0)
+        A, b = self._linear_map()
+        features, row_format = self.factor.features(np.float64), self.factor.format
+        kernel: Kernel = self.factor.kernel  # type: ignore[attr-defined]
+
+        def decide(rows: Rows) -> CountedLabels:
+            X = row_format.apply(rows, np.float64)
+            G = features(X)
+            Y = row_products(G, A) + b
+            return self.codebook.labels(Y), n_unseen(kernel, X, G, Y, b)
+
+        return decide
+
+    def memberships(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → shares of the clusters, which sum to 1."""
+        if len(self.codebook) == 1:
+            return lambda rows: np.ones((rows.shape[0], 1))
+        coordinates = self.coordinates()
+        return lambda rows: self.codebook.memberships(coordinates(rows))
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → what the code book looks at."""
+        return self._products(*self._linear_map())
+
+    def scores(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → z, with bias (eq. 8)."""
+        return self._products(self.model.coefficients, self.model.bias)
+
+    def all_scores(self) -> Callable[[Rows], Scores]:
+        """Raw rows → everything that a criterion looks at."""
+        features, row_format = self.factor.features(np.float64), self.factor.format
+        return lambda rows: self.model.of_features(features(row_format.apply(rows, np.float64)))
+
+    def _linear_map(self) -> tuple[FloatArray, FloatArray]:
+        return self.model.linear_map(self.codebook.encoding, len(self.codebook))
+
+    def _products(self, A: FloatArray, b: FloatArray) -> Callable[[Rows], FloatArray]:
+        features, row_format = self.factor.features(np.float64), self.factor.format
+
+        def compute(rows: Rows) -> FloatArray:
+            return row_products(features(row_format.apply(rows, np.float64)), A) + b
+
+        return compute

@@ -1,0 +1,1 @@
+"""What a fit will cost: passes, memory, minutes."""

@@ -1,0 +1,175 @@
+"""How long and how large a fit will be, by doing a little of it.
+
+An estimator tells which passes it makes (`Work`, from its method ``_planned_work``); the time of
+each is measured on the first rows, with the estimator itself: nothing about the machine is assumed.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from mercer._run.budget import Budget
+from mercer._run.checkpoint import keeping
+from mercer._run.engine import current, running
+from mercer._run.threads import n_threads
+from mercer.estimators.needs import Sweep, Work, demand_fit
+from mercer.estimators.problem import checked_source
+from mercer.exceptions import MercerWarning
+from mercer.factors.exact import Exact
+from mercer.factors.neighbors import Neighbors
+from mercer.plan.plan import Plan, PlannedPass
+from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
+from mercer.rows.distinct import sample_size
+from mercer.rows.rows import BlockRows, Rows, part
+from mercer.rows.source import TILE, Source
+
+TRIAL_ROWS = 2 * TILE  # that a trial fit is made on
+WARM_ROWS = 600  # of a first fit that only loads compiled code
+LEAST_SHARE = 4  # a trial takes at most this part of the rows ...
+LEAST_ROWS = 1000  # ... but so many
+POWERS = {Exact: 3.0, Neighbors: 2.0}  # time on n rows ~ n**power; 1 for all others
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Seconds of a fit on a few rows."""
+
+    n_rows: int
+    stages: dict[str, float]
+    read: float  # per row of the source
+    sweep: float  # per row in memory: the dearest thing done to each of them
+
+    def per_row(self, sweep: Sweep) -> float:
+        """Seconds of a pass: as measured, but no less than those of a label."""
+        return max(self.sweep, self.stages.get(sweep.stage, 0.0) / self.n_rows)
+
+
+def plan_fit(estimator: Any, X: Any) -> Plan:
+    """Passes, bytes, blocks, memory and minutes of ``estimator.fit(X)``; BudgetError if too large.
+
+    A quarter of the rows at most, and no more than 16,384, are fitted to see how long it takes.
+    """
+    estimator._validate_params()
+    budget, source = Budget.of(estimator.max_memory), checked_source(X)
+    needs, most_rows = demand_fit(estimator, source, budget)
+    work, block_rows = needs.work, min(most_rows, source.n_rows)
+    trial = _tried(estimator, work, source, block_rows)
+    return Plan(
+        estimator=type(estimator).__name__,
+        source=_name(source),
+        n_rows=source.n_rows,
+        n_features=source.n_features,
+        dtype=str(source.dtype),
+        sample_rows=needs.n_drawn,
+        block_rows=block_rows,
+        n_blocks=-(-source.n_rows // block_rows),
+        passes=_passes(work, source, trial),
+        memory=needs.total(most_rows),
+        max_memory=budget.n_bytes,
+        sample_seconds=_sample_seconds(work, trial),
+        calibration=f"a fit of the first {trial.n_rows:,} rows on this machine, "
+        f"{n_threads(estimator.n_jobs)} thread(s), {_n_workers()} process(es); reading them took "
+        f"{1e6 * trial.read:.2g} µs per row",
+    )
+
+
+def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]:
+    n_bytes = source.n_rows * source.n_features * source.dtype.itemsize
+    n = source.n_rows / _n_workers()  # rows that each of those who share a pass sees
+    look = n * (trial.read + trial.stages.get("check", 0.0) / trial.n_rows)
+    drawn = sample_size(source.n_rows, source.n_features) / trial.n_rows
+    draw = n * trial.read + drawn * trial.stages.get("sample", 0.0)
+    return (
+        PlannedPass("check", 1, 1, n_bytes, look),
+        PlannedPass("sample", 1, 1, n_bytes, draw),
+        *(
+            PlannedPass(s.stage, s.least, s.most, n_bytes, n * (trial.read + trial.per_row(s)))
+            for s in (*_rare(work), *work.sweeps)
+        ),
+    )
+
+
+def _rare(work: Work) -> tuple[Sweep, ...]:
+    """Where some pivots are sought among all rows (see `fit_factor`): found, then taken."""
+    approximation = work.approximation
+    share = getattr(approximation, "rare", 0)
+    n_rare = int(share * min(approximation.rank, work.factor_rows)) if share else 0
+    return (Sweep("rare rows", least=2, most=2),) if n_rare else ()
+
+
+def _n_workers() -> int:
+    engine = current()
+    return 1 if engine is None else engine.n_workers
+
+
+def _sample_seconds(work: Work, trial: Trial) -> float:
+    """The stages that see the sample alone, scaled from the trial's rows to all of its own."""
+    power = POWERS.get(type(work.approximation), 1.0)
+    apart = {"check", "sample", *(sweep.stage for sweep in work.sweeps)}
+    growth = max(work.factor_rows / trial.n_rows, 1.0) ** power
+    return growth * sum(seconds for stage, seconds in trial.stages.items() if stage not in apart)
+
+
+def _tried(estimator: Any, work: Work, source: Source, block_rows: int) -> Trial:
+    """A fit on the first rows, timed after one that only warms up."""
+    n_rows = min(max(source.n_rows // LEAST_SHARE, LEAST_ROWS, 4 * work.n_clusters), TRIAL_ROWS)
+    n_rows = min(max(n_rows, work.n_clusters), source.n_rows)
+    started = time.perf_counter()
+    block = source.read(0, max(n_rows, min(block_rows, source.n_rows)))
+    read = (time.perf_counter() - started) / block.shape[0]
+    rows = part(block, 0, n_rows)
+    model = _quiet(work.trial if work.trial is not None else estimator)
+    n_warm = min(max(WARM_ROWS, 2 * work.n_clusters), n_rows)
+    with warnings.catch_warnings(), running(None), keeping(None):  # the trial is ours alone
+        warnings.simplefilter("ignore", MercerWarning)
+        warm = _first(source, rows, n_warm, estimator)
+        _all_rows(clone(model).fit(warm), warm)
+        trial = _first(source, rows, n_rows, estimator)
+        model.fit(trial)
+        started = time.perf_counter()
+        _all_rows(model, trial)
+        sweep = (time.perf_counter() - started) / n_rows
+    stages = {stage.name: stage.seconds for stage in model.report_.stages}
+    return Trial(n_rows, stages, 0.0 if source.in_memory else read, sweep)
+
+
+def _all_rows(model: Any, rows: Any) -> None:
+    """What is done to every row, once: labels, or coordinates."""
+    if hasattr(model, "predict"):
+        model.predict(rows)
+    else:
+        model.transform(rows)
+
+
+def _quiet(estimator: Any) -> Any:
+    """A copy of its own randomness, that says nothing."""
+    model = clone(estimator).set_params(verbose=0)
+    return model.set_params(random_state=0)
+
+
+def _first(source: Source, rows: Rows, n_rows: int, estimator: Any) -> Source:
+    """The first rows as a source in memory, with the names that kernels may ask for."""
+    if isinstance(rows, BlockRows):
+        parts = tuple(_in_memory(block[:n_rows], None) for block in rows.parts)
+        return BlockSource(rows.names, parts)
+    rows = part(rows, 0, n_rows)
+    kernel = getattr(estimator, "kernel", None)
+    if kernel == "precomputed" or type(kernel).__name__ == "Precomputed":
+        return _in_memory(rows[:, :n_rows], None)
+    return _in_memory(rows, source.feature_names)
+
+
+def _in_memory(rows: Any, names: tuple[str, ...] | None) -> Source:
+    return CSRSource(rows, names) if sp.issparse(rows) else ArraySource(np.asarray(rows), names)
+
+
+def _name(source: Source) -> str:
+    path = getattr(source, "path", None)
+    return type(source).__name__ + ("" if path is None else f" {path}")

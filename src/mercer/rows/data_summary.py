@@ -1,0 +1,80 @@
+"""What the rows of a fit look like, column by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._run.types import FloatArray
+from mercer.rows.rows import BlockRows, part
+from mercer.rows.sample import Sample
+from mercer.rows.source import Source
+from mercer.rows.summary import Summary
+
+MOST_COLUMNS = 20  # that a report describes
+SAMPLE_ROWS = 1000  # that means and spreads are taken from
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its range over all rows, its mean and standard deviation on a sample."""
+
+    name: str
+    low: float
+    high: float
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class DataSummary:
+    """The first columns of a table, and how much of it is not zero where it is sparse."""
+
+    columns: tuple[Column, ...]
+    n_sampled: int  # rows behind means and spreads: distinct ones, drawn with the fit's seed
+    density: float | None = None  # share of entries that a sparse table holds
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> DataSummary:
+        density = values.get("density")
+        return cls(
+            tuple(_column(column) for column in values["columns"]),
+            int(values["n_sampled"]),
+            None if density is None else float(density),
+        )
+
+
+def summarize_data(source: Source, sample: Sample, ranges: Summary) -> DataSummary | None:
+    """The first columns of the rows that chose; None where rows are not one table."""
+    few = part(sample.rows, 0, SAMPLE_ROWS)
+    if isinstance(few, BlockRows) or few.shape[1] != source.n_features:
+        return None
+    n = min(source.n_features, MOST_COLUMNS)
+    weights = sample.weights[: few.shape[0]]
+    mean, spread = _moments(few[:, :n], weights)
+    unit = 2.0**sample.format.exponent
+    mean, spread = mean * unit, spread * unit
+    if sample.format.shift is not None:
+        mean = mean + sample.format.shift[:n]
+    names = source.feature_names or tuple(f"column {j}" for j in range(n))
+    numbers = np.stack([ranges.low[:n], ranges.high[:n], mean, spread], axis=1)
+    columns = tuple(Column(str(names[j]), *map(float, numbers[j])) for j in range(n))
+    return DataSummary(columns, int(few.shape[0]), _density(few))
+
+
+def _moments(X: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    dense = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
+    mean = np.average(dense, axis=0, weights=weights)
+    return mean, np.sqrt(np.average((dense - mean) ** 2, axis=0, weights=weights))
+
+
+def _density(X: Any) -> float | None:
+    return float(X.nnz / max(X.shape[0] * X.shape[1], 1)) if sp.issparse(X) else None
+
+
+def _column(values: dict[str, Any]) -> Column:
+    numbers = (float(values[name]) for name in ("low", "high", "mean", "spread"))
+    return Column(str(values["name"]), *numbers)

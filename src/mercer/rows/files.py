@@ -1,0 +1,65 @@
+"""A file or folder of rows becomes a source: its suffix says how it is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mercer._run.printable import PrintableErrors
+from mercer.rows.folders import ParquetFolder
+from mercer.rows.npy import NpySource
+from mercer.rows.source import Source
+from mercer.rows.stamp import file_size
+from mercer.rows.tables import CsvSource, ParquetSource
+from mercer.rows.zarrs import ZarrSource, is_zarr
+
+TABLES = {
+    ".parquet": ParquetSource,
+    ".pq": ParquetSource,
+    ".csv": CsvSource,
+    ".csv.gz": CsvSource,
+    ".tsv": CsvSource,
+    ".tsv.gz": CsvSource,
+}
+
+
+@PrintableErrors()
+def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Source:
+    """The rows of a ``.npy``, Parquet or CSV file, a folder of Parquet or a zarr array; not loaded.
+
+    Parameters
+    ----------
+    path : path of one file, or of a folder
+    columns : names of the columns to read, in this order (Parquet and CSV); None for all
+    """
+    if os.path.isdir(path):
+        return _open_folder(path, columns)
+    file_size(path)
+    name = os.fspath(path).lower()
+    if name.endswith(".npy"):
+        _refuse_columns(path, columns)
+        return NpySource(path)
+    for suffix, source in TABLES.items():
+        if name.endswith(suffix):
+            return source(path, columns)
+    raise ValueError(
+        f"{os.fspath(path)} has no suffix that tells its format; known are .npy, "
+        + ", ".join(TABLES)
+        + ", and folders: of Parquet files, or .zarr"
+    )
+
+
+def _open_folder(path: str | os.PathLike[str], columns: Sequence[str] | None) -> Source:
+    """A zarr array, or Parquet files that make up one table."""
+    if is_zarr(path) or os.fspath(path).rstrip("/" + os.sep).lower().endswith(".zarr"):
+        _refuse_columns(path, columns)
+        return ZarrSource(path)
+    return ParquetFolder(path, columns)
+
+
+def _refuse_columns(path: str | os.PathLike[str], columns: Sequence[str] | None) -> None:
+    if columns is not None:
+        raise ValueError(
+            f"{os.fspath(path)} has no named columns, so columns={list(columns)!r} cannot be "
+            "chosen; leave columns out, or save the file as Parquet"
+        )

@@ -1,0 +1,112 @@
+"""How raw rows become the rows that kernels see: centred and scaled in float64, then cast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray
+from mercer.rows.rows import BlockRows, Rows
+
+_jit = LazyModule("mercer.rows._jit")
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """Subtract `shift` and divide by 2^exponent in float64, then cast to `dtype`.
+
+    A kernel of differences does not see the shift, but float32 does: values near 10⁹ lose
+    everything the kernel looks at unless their mean goes first. `shift` is None where the kernel
+    needs the values as they are, and for CSR rows, which must stay sparse.
+
+    The power of two brings the largest values near 1, so that no square leaves the range of a
+    float32, and X times a power of two becomes the same rows, bit for bit. Kernels follow by
+    `Kernel.in_units`.
+    """
+
+    dtype: np.dtype[Any]
+    shift: FloatArray | None = None  # (d,) float64
+    blocks: tuple[RowFormat, ...] = ()  # one each where the rows come in column blocks
+    names: tuple[str, ...] = ()  # of the blocks
+    widths: tuple[int, ...] = ()  # and how many columns each has
+    exponent: int = 0  # of the unit that values are measured in, the same for all blocks
+
+    @classmethod
+    def centred(cls, X: Rows, dtype: Any, movable: Any, exponent: int = 0) -> RowFormat:
+        """The format that centres the columns marked `movable` on their mean over X."""
+        if isinstance(X, BlockRows):
+            pairs = zip(X.parts, movable, strict=True)
+            blocks = tuple(cls.centred(part, dtype, mask, exponent) for part, mask in pairs)
+            widths = tuple(int(part.shape[1]) for part in X.parts)
+            return cls(np.dtype(dtype), None, blocks, X.names, widths, exponent)
+        if sp.issparse(X) or not np.any(movable):
+            return cls(np.dtype(dtype), exponent=exponent)
+        shift = np.where(movable, X.mean(axis=0, dtype=np.float64), 0.0)
+        return cls(np.dtype(dtype), shift, exponent=exponent)
+
+    def apply(self, X: Rows, dtype: Any = None) -> Rows:
+        """The rows as kernels see them (`dtype` overrules: labels are decided in float64)."""
+        if self.blocks or isinstance(X, BlockRows):
+            pairs = zip(self._parts(X), self.blocks, strict=True)
+            return BlockRows(self.names, tuple(f.apply(part, dtype) for part, f in pairs))
+        dtype = np.dtype(dtype or self.dtype)
+        if self.shift is None and self.exponent == 0:
+            return X.astype(dtype, copy=False)
+        if sp.issparse(X) and self.shift is not None:
+            X = X.toarray()  # rows of a dense fit
+        if sp.issparse(X):
+            scaled = np.multiply(X.data, self._scale, dtype=np.float64).astype(dtype, copy=False)
+            return sp.csr_array((scaled, X.indices, X.indptr), shape=X.shape)
+        return self._move(np.ascontiguousarray(X), np.empty(X.shape, dtype))
+
+    def undo(self, X: Rows) -> Rows:
+        """Rows as they came, up to rounding, from rows as kernels see them."""
+        if isinstance(X, BlockRows):
+            pairs = zip(X.parts, self.blocks, strict=True)
+            return BlockRows(X.names, tuple(f.undo(part) for part, f in pairs))
+        raw = X * 2.0**self.exponent
+        return raw if self.shift is None else raw + self.shift
+
+    def apply_in_place(self, X: Rows) -> Rows:
+        """`apply` tile by tile, into X itself where its type allows (X must be ours)."""
+        if isinstance(X, BlockRows):
+            pairs = zip(self._parts(X), self.blocks, strict=True)
+            return BlockRows(self.names, tuple(f.apply_in_place(part) for part, f in pairs))
+        if sp.issparse(X):
+            return self.apply(X)
+        out = X if X.dtype == self.dtype else np.empty(X.shape, self.dtype)
+        if self.shift is None and self.exponent == 0:
+            out[:] = X
+            return out
+        return self._move(X, out)
+
+    @property
+    def _scale(self) -> float:
+        return 2.0**-self.exponent
+
+    def _move(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """out = (X - shift) / 2^exponent."""
+        shift = np.zeros(X.shape[1]) if self.shift is None else self.shift
+        _jit.move_columns(X, shift, self._scale, out)
+        return out
+
+    def in_double(self) -> RowFormat:
+        """The same in float64."""
+        blocks = tuple(block.in_double() for block in self.blocks)
+        return replace(self, dtype=np.dtype(np.float64), blocks=blocks)
+
+    def _parts(self, X: Rows) -> list[Any]:
+        """The blocks of X in the order of the fit, whatever order they come in."""
+        found = dict(zip(X.names, X.parts, strict=True)) if isinstance(X, BlockRows) else {}
+        wanted = dict(zip(self.names, self.widths, strict=True))
+        given = {name: int(part.shape[1]) for name, part in found.items()}
+        if given != wanted:
+            raise ValueError(
+                f"X has the column blocks {given or 'of one table'} (name: columns), "
+                f"but {wanted or 'one table'} was fitted; pass the same blocks"
+            )
+        return [found[name] for name in self.names]

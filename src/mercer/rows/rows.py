@@ -1,0 +1,122 @@
+"""Rows of X in memory: a dense array, a scipy CSR, or column blocks with the same rows.
+
+Everything above this file handles the three alike through the few verbs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._run.types import FloatArray, IdArray
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """The same rows in several column blocks, e.g. CSR text beside dense image features."""
+
+    names: tuple[str, ...]
+    parts: tuple[Any, ...]  # FloatArray or CSR each
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.parts[0].shape[0], sum(part.shape[1] for part in self.parts)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.result_type(*(part.dtype for part in self.parts))
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def block(self, key: str | int) -> Any:
+        """One block, by its name or its number."""
+        return self.parts[self.names.index(key) if isinstance(key, str) else key]
+
+    def each(self, verb: Any, *arguments: Any) -> BlockRows:
+        """The same verb on every block."""
+        return BlockRows(self.names, tuple(verb(part, *arguments) for part in self.parts))
+
+
+Rows: TypeAlias = Any  # FloatArray | scipy CSR | BlockRows, told apart by the verbs below
+
+
+def n_bytes(X: Rows) -> int:
+    """Memory held by the rows."""
+    if isinstance(X, BlockRows):
+        return sum(n_bytes(part) for part in X.parts)
+    if sp.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes)
+
+
+def take(X: Rows, ids: IdArray) -> Rows:
+    """A copy of the rows with these numbers, in this order."""
+    if isinstance(X, BlockRows):
+        return X.each(take, ids)
+    return X[ids]
+
+
+def part(X: Rows, start: int, stop: int) -> Rows:
+    """The rows start to stop (a view where the array is dense)."""
+    if isinstance(X, BlockRows):
+        return X.each(part, start, stop)
+    return X[start:stop]
+
+
+def stack(pieces: Sequence[Rows]) -> Rows:
+    """The pieces under each other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first = pieces[0]
+    if isinstance(first, BlockRows):
+        columns = zip(*(piece.parts for piece in pieces), strict=True)
+        return BlockRows(first.names, tuple(stack(list(column)) for column in columns))
+    if sp.issparse(first):
+        return sp.vstack(pieces, format="csr")
+    return np.concatenate(pieces)
+
+
+def cast(X: Rows, dtype: Any) -> Rows:
+    """The rows in another floating type (no copy where they have it)."""
+    if isinstance(X, BlockRows):
+        return X.each(cast, dtype)
+    return X.astype(dtype, copy=False)
+
+
+def pad(X: FloatArray, n_rows: int) -> FloatArray:
+    """Dense rows followed by zeros up to `n_rows`, so that a product always has one shape."""
+    if len(X) == n_rows:
+        return X
+    padded = np.zeros((n_rows, X.shape[1]), X.dtype)
+    padded[: len(X)] = X
+    return padded
+
+
+def packed(X: Rows) -> tuple[Any, ...]:
+    """The rows as plain arrays, for `unpacked`: a table, the parts of a CSR, or of each block."""
+    if isinstance(X, BlockRows):
+        blocks = [packed(part) for part in X.parts]
+        return "blocks", X.names, tuple(map(len, blocks)), *chain.from_iterable(blocks)
+    if sp.issparse(X):
+        return "csr", X.shape[1], X.data, X.indices, X.indptr
+    return "table", X
+
+
+def unpacked(arrays: tuple[Any, ...]) -> Rows:
+    """The rows that `packed` took apart."""
+    kind, *parts = arrays
+    if kind == "table":
+        return parts[0]
+    if kind == "csr":
+        n_columns, data, indices, indptr = parts
+        return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(n_columns)))
+    names, lengths, *parts = parts
+    pieces = iter(parts)
+    blocks = tuple(unpacked(tuple(islice(pieces, n))) for n in lengths)
+    return BlockRows(tuple(names), blocks)

@@ -1,0 +1,82 @@
+"""Files that must stay as they are between passes: what they were when they were opened."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+
+from mercer._run.paths import demand_path
+from mercer._run.printable import PrintableErrors
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """Which file it is, its length, and when it was last written to.
+
+    The time of writing can be set to any value, and copies keep it: so the inode and the time of
+    its last change, which only the system sets, are looked at too. A worker on another machine may
+    have a copy of its own, which has others.
+    """
+
+    n_bytes: int
+    modified: int  # nanoseconds
+    inode: int
+    changed: int  # nanoseconds
+    host: str  # the machine that says so
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> FileStamp:
+        """The stamp of an existing, ordinary file that is not empty."""
+        file_size(path)
+        return cls.of_status(os.stat(path))
+
+    @classmethod
+    def of_status(cls, status: os.stat_result) -> FileStamp:
+        """The stamp by what the system says of a file."""
+        times = (status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
+        return cls(status.st_size, *times, platform.node())
+
+    @PrintableErrors()
+    def check(self, path: str | os.PathLike[str]) -> None:
+        """Refuse a file that is not what it was when it was opened."""
+        now = FileStamp.of(path)
+        if now.n_bytes != self.n_bytes:
+            found = f"it has {now.n_bytes} bytes and had {self.n_bytes} when it was opened"
+        elif now.modified != self.modified:
+            found = "it was written to after it was opened"
+        elif now.host != self.host:
+            return
+        elif now.inode != self.inode:
+            found = "another file took its place after it was opened"
+        elif now.changed != self.changed:
+            found = "its content or its attributes were changed after it was opened"
+        else:
+            return
+        raise ValueError(
+            f"{os.fspath(path)} changed: {found}; open it again, and leave it alone while it is "
+            "read"
+        )
+
+
+def file_size(path: str | os.PathLike[str]) -> int:
+    """The bytes in an existing, ordinary file that is not empty."""
+    file = demand_path(path)
+    if file.is_dir():
+        raise ValueError(f"{file} is a directory; pass the path of one file")
+    if not file.is_file():
+        raise ValueError(f"{file} is a pipe or a device; rows are read more than once: save them")
+    size = file.stat().st_size
+    if size == 0:
+        raise ValueError(f"{file} is empty (0 bytes); write it again")
+    return size
+
+
+def arrow_path(path: str | os.PathLike[str]) -> str:
+    """A path as Arrow wants it: its bytes read as UTF-8, whatever the locale makes of them."""
+    try:
+        return os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{os.fspath(path)} has a name that is not UTF-8, which Arrow cannot open; rename it"
+        ) from None

@@ -1,0 +1,212 @@
+"""A pass over all rows: read in blocks, worked on in tiles, results in tile order.
+
+The plain loop and every engine run the same function on the same tiles, and sums have one shape:
+tiles are added up in groups counted from row 0, groups in order. So results have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import chain, islice
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from mercer._run.checkpoint import is_numbers, remembered
+from mercer._run.engine import Engine, current_for
+from mercer._run.printable import PrintableErrors
+from mercer._run.progress import tell
+from mercer._run.threads import in_order
+from mercer._run.types import FloatArray
+from mercer.rows.rows import Rows, part
+from mercer.rows.source import TILE, Source, spans
+
+GROUP = 32 * TILE  # rows whose results are added up first: 262,144
+TASKS_PER_WORKER = 8  # enough to keep all busy to the end ...
+MOST_GROUPS = 4  # ... but not so small that sending them takes longer than the work
+RESULT_BYTES = 2**25  # of one task, where each row has a result
+
+Result = TypeVar("Result")
+Value = TypeVar("Value")
+TileFunction: TypeAlias = Callable[[Rows, int, FloatArray | None], Result]
+Combined = TypeVar("Combined", covariant=True)
+
+
+class Pass(Protocol[Combined]):
+    """Gives the function of tiles whose results are combined, and knows what a result is like."""
+
+    def __call__(self) -> TileFunction[Combined]: ...
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        """Can this be the combined result over a source? May raise where it cannot."""
+        ...
+
+
+def sweep(
+    source: Source,
+    make: Callable[[], TileFunction[Result]],
+    *,
+    along: FloatArray | None = None,
+    deliver: Callable[[Result], Any] | None = None,
+    block_rows: int,
+    threads: int = 1,
+    stage: str,
+    row_bytes: int = 8,
+) -> Iterator[Any]:
+    """``function(rows, first_row, along)`` for each tile of the source, in order.
+
+    make : gives the function where it is to run. Picklable, and the function must not depend on
+        anything but its arguments, so that any engine may run it.
+    along : one number per row (weights), cut as the rows are.
+    deliver : called with each result in this process, by the tile's own thread where it has one;
+        what it returns takes the result's place.
+    row_bytes : what the result takes for each row.
+
+    Blocks of whole tiles are read by the calling thread and worked on by `threads`; or an engine
+    reads and works on longer stretches elsewhere.
+    """
+    engine = current_for(source)
+    if engine is None:
+        yield from _sweep_here(source, make(), along, deliver, block_rows, threads, stage)
+        return
+    n_tiles = -(-source.n_rows // TILE)
+    tiles = n_tiles // (TASKS_PER_WORKER * engine.n_workers)
+    tiles = min(tiles, MOST_GROUPS * GROUP // TILE, RESULT_BYTES // (row_bytes * TILE))
+    task = BlockTask(make, block_rows)
+    for results in _sweep_there(engine, task, source, along, max(tiles, 1) * TILE, stage):
+        yield from results if deliver is None else map(deliver, results)
+
+
+def total(
+    source: Source,
+    make: Pass[Result],
+    combine: Callable[[Result, Result], Result],
+    *,
+    along: FloatArray | None = None,
+    block_rows: int,
+    threads: int = 1,
+    stage: str,
+) -> Result:
+    """The results of all tiles, combined in a fixed shape; a pass that a checkpoint remembers.
+
+    The result is a tuple of arrays and numbers.
+    """
+    work = partial(
+        _total, source, make, combine, along, block_rows=block_rows, threads=threads, stage=stage
+    )
+    fits = partial(make.fits, source=source, along=along)
+    return remembered(stage, source, (make, along), work, fits)
+
+
+def is_weights(value: Any, n_clusters: int, source: Source, along: FloatArray | None) -> bool:
+    """Are these the weights of clusters that share all rows of a source?"""
+    every = float(source.n_rows) if along is None else float(along.sum())
+    is_shared = is_numbers(value, (n_clusters,)) and bool((value >= 0).all())
+    return is_shared and bool(np.isclose(value.sum(), every, rtol=1e-6, atol=0.0))
+
+
+def folded(results: Iterable[Value], combine: Callable[[Value, Value], Value]) -> Value:
+    """The results of consecutive tiles from row 0 on, combined in groups, then the groups."""
+    return reduce(combine, _groups(results, combine))
+
+
+def add_each(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Sums of several things at once."""
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTask:
+    """The tiles of a stretch of rows: a list of their results, or of their groups' sums."""
+
+    make: Callable[[], TileFunction[Any]]
+    block_rows: int  # read at once
+    combine: Callable[[Any, Any], Any] | None = None
+
+    def ready(self) -> Callable[[Source, FloatArray | None, int, int], list[Any]]:
+        function = self.make()
+
+        def run(source: Source, along: FloatArray | None, start: int, stop: int) -> list[Any]:
+            blocks = ((start + a, start + b) for a, b in spans(stop - start, self.block_rows))
+            tiles = chain.from_iterable(_tiles(source, along, *block) for block in blocks)
+            results = (function(*tile) for tile in tiles)
+            return list(results if self.combine is None else _groups(results, self.combine))
+
+        return run
+
+
+def _total(
+    source: Source,
+    make: Callable[[], TileFunction[Result]],
+    combine: Callable[[Result, Result], Result],
+    along: FloatArray | None,
+    *,
+    block_rows: int,
+    threads: int,
+    stage: str,
+) -> Result:
+    engine = current_for(source)
+    if engine is None:
+        tiles = _sweep_here(source, make(), along, None, block_rows, threads, stage)
+        return folded(tiles, combine)
+    n_groups = -(-source.n_rows // GROUP)
+    groups = min(max(n_groups // (TASKS_PER_WORKER * engine.n_workers), 1), MOST_GROUPS)
+    task = BlockTask(make, block_rows, combine)
+    sums = _sweep_there(engine, task, source, along, groups * GROUP, stage)
+    return reduce(combine, chain.from_iterable(sums))
+
+
+def _sweep_here(
+    source: Source,
+    function: TileFunction[Any],
+    along: FloatArray | None,
+    deliver: Callable[[Any], Any] | None,
+    block_rows: int,
+    threads: int,
+    stage: str,
+) -> Iterator[Any]:
+    def tiles(span: tuple[int, int]) -> Iterator[Any]:
+        tell(stage, span[0], source.n_rows)
+        return _tiles(source, along, *span)
+
+    def work(tile: Any) -> Any:
+        result = function(*tile)
+        return result if deliver is None else deliver(result)
+
+    every_tile = chain.from_iterable(map(tiles, spans(source.n_rows, block_rows)))
+    yield from in_order(work, every_tile, threads)
+    tell(stage, source.n_rows, source.n_rows)
+
+
+def _sweep_there(
+    engine: Engine,
+    task: Any,
+    source: Source,
+    along: FloatArray | None,
+    task_rows: int,
+    stage: str,
+) -> Iterator[Any]:
+    tell(stage, 0, source.n_rows)
+    stretches = list(spans(source.n_rows, task_rows))
+    results = engine.rows(task, source, along, stretches)
+    for (_, stop), result in zip(stretches, results, strict=True):
+        tell(stage, stop, source.n_rows)
+        yield result
+
+
+def _tiles(
+    source: Source, along: FloatArray | None, start: int, stop: int
+) -> Iterator[tuple[Rows, int, FloatArray | None]]:
+    """The tiles of one block, which is read at once: rows, first row, what goes along."""
+    with PrintableErrors():
+        block = source.read(start, stop)
+    for a, b in spans(stop - start, TILE):
+        yield part(block, a, b), start + a, None if along is None else along[start + a : start + b]
+
+
+def _groups(results: Iterable[Any], combine: Callable[[Any, Any], Any]) -> Iterator[Any]:
+    results = iter(results)
+    for first in results:
+        yield reduce(combine, islice(results, GROUP // TILE - 1), first)

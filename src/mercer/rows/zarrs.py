@@ -1,0 +1,198 @@
+"""Rows in a zarr array, read a band of chunks at a time; chunks that are missing are told."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer._run.extras import require
+from mercer._run.paths import demand_path
+from mercer._run.types import FloatArray
+from mercer.rows.arrays import working_dtype
+from mercer.rows.batches import ForwardSource, Layout
+from mercer.rows.npy import check_dtype, check_shape
+from mercer.rows.source import TILE
+from mercer.rows.stamp import FileStamp
+
+DOCUMENTS = ("zarr.json", ".zarray", ".zgroup")  # one of them is in every array and group
+Missing = Literal["refuse", "fill"]
+Band = tuple[bytes, bytes]  # digests: of sizes and times of writing, of inodes and changes
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrSource(ForwardSource):
+    """A two-dimensional zarr array of numbers (format 2 or 3, with or without shards).
+
+    Parameters
+    ----------
+    array : path of an array, or an open ``zarr.Array``
+    missing : "refuse" or "fill"
+        Zarr reads a chunk that is not there as if it held the fill value, whether it was lost or
+        never written because it held nothing else. So missing chunks are refused, unless the fill
+        is meant.
+
+    Chunks are read whole, so one band of them (a tile of rows at least) is in memory at a time.
+    """
+
+    array: Any
+    missing: Missing = "refuse"
+    path: str = field(init=False)
+    piece_rows: int = field(init=False, repr=False)
+    stamp: FileStamp | None = field(init=False, repr=False)  # of the array's own description
+    bands: tuple[Band, ...] = field(init=False, repr=False)  # what the files of each piece were
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("refuse", "fill"):
+            raise ValueError(f"missing={self.missing!r} is unknown; choose 'refuse' or 'fill'")
+        array, path, stamp = _opened(self.array)
+        check_dtype(path, array.dtype)
+        check_shape(path, array.shape)
+        n_rows, n_features = map(int, array.shape)
+        rows = int(array.chunks[0])
+        self._learn(
+            array=array,
+            path=path,
+            stamp=stamp,
+            n_rows=n_rows,
+            piece_rows=min(rows * max(TILE // rows, 1), n_rows),
+            layout=Layout(n_features, working_dtype(array.dtype)),
+        )
+        self._learn(restarts=np.arange(0, n_rows, self.piece_rows))
+        if stamp is None:  # not in files: how many chunks there are is all that can be asked
+            self._check_gaps(_n_missing(array), "they")
+            self._learn(bands=())
+        else:
+            self._learn(bands=tuple(self._band(first) for first in self.restarts.tolist()))
+
+    @property
+    def piece_bytes(self) -> int:
+        """What one band of chunks takes in memory: stored, decoded or cast, beside the rows."""
+        itemsize = max(self.array.dtype.itemsize, self.dtype.itemsize)
+        return self.piece_rows * self.n_features * itemsize
+
+    @property
+    def resting(self) -> int:
+        """What zarr's threads keep of the last chunks they decoded, between passes (measured)."""
+        return 3 * self.piece_bytes
+
+    def pieces(self, start: int) -> Iterator[FloatArray]:
+        if self.stamp is not None:
+            self.stamp.check(_document(Path(self.path)))
+        for first in range(start, self.n_rows, self.piece_rows):
+            stop = min(first + self.piece_rows, self.n_rows)
+            if self.stamp is not None and not self._is_unchanged(first):
+                raise ValueError(
+                    f"{self.path} changed: the chunks of the rows {first} to {stop} were written "
+                    "to or replaced after it was opened; open it again, and leave it alone while "
+                    "it is read"
+                )
+            with _in_words(self.path):
+                rows = np.ascontiguousarray(self.array[first:stop], dtype=self.dtype)
+            yield rows
+
+    def changed(self, found: str) -> str:
+        return f"{self.path} had {self.n_rows} rows when it was opened and {found} now"
+
+    def _is_unchanged(self, start: int) -> bool:
+        """Are the files of one piece what they were? Another machine may have copies of them."""
+        assert self.stamp is not None
+        now, before = self._band(start), self.bands[start // self.piece_rows]
+        return now == before if self.stamp.host == platform.node() else now[0] == before[0]
+
+    def _band(self, start: int) -> Band:
+        """What tells the files of one piece from others in their place; all must be there."""
+        contents, files, gaps = hashlib.blake2b(digest_size=8), hashlib.blake2b(digest_size=8), []
+        for name in self._files(start, min(start + self.piece_rows, self.n_rows)):
+            try:
+                status = os.stat(os.path.join(self.path, name))
+            except FileNotFoundError:
+                gaps.append(name)
+                continue
+            contents.update(f"{name} {status.st_size} {status.st_mtime_ns}".encode())
+            files.update(f"{name} {status.st_ino} {status.st_ctime_ns}".encode())
+        self._check_gaps(len(gaps), ", ".join(gaps[:3]) + ", …" * (len(gaps) > 3))
+        return contents.digest(), files.digest()
+
+    def _files(self, start: int, stop: int) -> Iterator[str]:
+        """The files that hold these rows: one each for a chunk, or for a shard of chunks."""
+        height, width = self.array.shards or self.array.chunks
+        down = range(start // height, -(-stop // height))
+        across = range(-(-self.n_features // width))
+        for place in product(down, across):
+            yield self.array.metadata.encode_chunk_key(place)
+
+    def _check_gaps(self, count: int, names: str) -> None:
+        if count and self.missing == "refuse":
+            raise ValueError(
+                f"{count} chunk(s) of {self.path} are missing ({names}): they would be read as "
+                f"{self.array.fill_value}, as if that had been written. Copy the array again; or, "
+                "if the fill is meant, write it with config={'write_empty_chunks': True}, or pass "
+                "mercer.rows.ZarrSource(path, missing='fill')"
+            )
+
+
+def is_zarr(path: str | os.PathLike[str]) -> bool:
+    """Is this folder a zarr array or group, by what is in it?"""
+    return any(os.path.isfile(os.path.join(path, name)) for name in DOCUMENTS)
+
+
+def _opened(array: Any) -> tuple[Any, str, FileStamp | None]:
+    """An array open for reading, what to call it, and the stamp of its description on disk."""
+    zarr = require("zarr", "io", "reading zarr")
+    if isinstance(array, zarr.Array) and isinstance(array.store, zarr.storage.LocalStore):
+        array = os.path.join(array.store.root, array.path)
+    if not isinstance(array, str | os.PathLike):
+        return array, str(array.store_path), None
+    path = os.path.abspath(array)
+    demand_path(path)
+    if not is_zarr(path):
+        raise ValueError(
+            f"{path} is not a zarr array: it holds none of {', '.join(DOCUMENTS)}; write it again"
+        )
+    with _in_words(path):
+        found = zarr.open(path, mode="r")
+    if isinstance(found, zarr.Group):
+        inside = [f"{name} {item.shape}" for name, item in found.members(None) if _is_array(item)]
+        raise ValueError(
+            f"{path} is a group of {len(inside)} zarr array(s): {', '.join(inside) or 'none'}; "
+            f"pass the path of one array, e.g. {path}/{inside[0].split()[0] if inside else 'x'}"
+        )
+    return found, path, FileStamp.of(_document(Path(path)))
+
+
+def _is_array(item: Any) -> bool:
+    return hasattr(item, "chunks")
+
+
+def _document(folder: Path) -> Path:
+    """The file that describes an array."""
+    version_3 = folder / "zarr.json"
+    return version_3 if version_3.exists() else folder / ".zarray"
+
+
+def _n_missing(array: Any) -> int:
+    return int(array.nchunks - array.nchunks_initialized)
+
+
+@contextmanager
+def _in_words(path: str) -> Iterator[None]:
+    """Zarr's many errors as one ValueError that says which array and what to do."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # codecs raise whatever they like
+        reason = (str(error) or type(error).__name__).partition("\n")[0].rstrip(".")
+        raise ValueError(
+            f"{path} cannot be read as zarr: {reason}; the array is damaged or incomplete: "
+            "write it again"
+        ) from error

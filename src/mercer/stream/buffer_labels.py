@@ -1,0 +1,357 @@
+"""Labels from a stream: which of its clusters a row is nearest to (paper 000, step 12).
+
+``"mean"``: a centre is the mean of its cluster's buffer rows in feature space, and a row is
+compared with the clusters it has ties to: by its distance, or, where the kernel is normalised and
+lengths only tell how many ties there are, by its angle. Similarities that are no ties count for
+nothing (the sparse kernel) or, once there is a tie, like others (the whole kernel). The first
+follows clusters of any shape; the second hears all ten rows of a cluster that has only ten.
+Where the buffer has few rows of each cluster, the means are of all rows that came (`StreamMeans`),
+if it has rows that see the rest.
+``"projected"``: centres and rows are projected on the eigenvectors first (eq. 8); dearer, and
+measured to be no better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._run.extras import require
+from mercer._run.lazy import LazyModule
+from mercer._run.types import FloatArray, IdArray
+from mercer.factors.mutual import Groups, NeighborKernel, Ties
+from mercer.linalg.lloyd import nearest_center, scores_of_centers
+from mercer.linalg.products import row_products
+from mercer.partitions.assignment import CountedLabels, first_of
+from mercer.rows.format import RowFormat
+from mercer.rows.rows import Rows, take
+from mercer.rows.source import Source
+from mercer.rows.sweep import TileFunction, is_weights
+from mercer.stream.running_means import StreamMeans
+from mercer.stream.warm import label_means
+
+_jit = LazyModule("mercer.stream._means_jit")
+
+PROPOSALS = 16  # centres that an index proposes for each row
+HIDDEN = 1e-6  # of the length of others, or its square: shorter rows have no direction
+TINY = np.finfo(float).tiny
+PIECE = 512  # buffer rows whose similarities to their own clusters are held at once
+LINKS = 32  # of a centre in the index's graph
+
+
+def coordinates(graph: NeighborKernel, values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """V √λ (eq. 9) of one row each, so without its mass."""
+    F = vectors * np.sqrt(values)
+    F /= np.sqrt(graph.masses)[:, None]
+    return F
+
+
+def points(
+    graph: NeighborKernel, values: FloatArray, vectors: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What k-means clusters, and with which weights: V √λ, of a normalised kernel its directions.
+
+    There a row's length tells how few ties it has, and rows with few draw centres to themselves.
+    """
+    F = coordinates(graph, values, vectors)
+    if graph.is_normalized:
+        lengths = np.sqrt(np.einsum("ij,ij->i", F, F))
+        F /= np.maximum(lengths, max(float(HIDDEN * lengths.max()), TINY))[:, None]
+    return F, graph.weights
+
+
+@dataclass(frozen=True, slots=True)
+class MeanCenters:
+    """Centres that are means of buffer rows in the kernel's feature space.
+
+    With a normalised kernel, rows and centres are brought to length 1: ‖x - c‖² = 2 - 2 cos.
+    A row without a tie to a cluster is at a right angle to it.
+    """
+
+    graph: NeighborKernel
+    groups: Groups  # the clusters, with the coefficients of rows in their centre
+    lengths: FloatArray  # (k,) ‖c‖²
+
+    @classmethod
+    def of(
+        cls, graph: NeighborKernel, clusters: IdArray, n_clusters: int, *, is_whole: bool = False
+    ) -> MeanCenters:
+        totals = np.bincount(clusters, weights=graph.weights, minlength=n_clusters)
+        share = graph.weights / np.maximum(totals, TINY)[clusters]
+        groups = Groups.of(clusters, share, n_clusters, is_whole=is_whole)
+        lengths = _whole_lengths(graph, groups) if is_whole else _sparse_lengths(graph, groups)
+        if graph.is_normalized:
+            share = share / np.sqrt(np.maximum(lengths, TINY))[clusters]
+            groups, lengths = replace(groups, coefficients=share), np.zeros(n_clusters)
+        lengths[totals == 0] = np.inf
+        return cls(graph, groups, lengths)
+
+    @property
+    def format(self) -> RowFormat:
+        return self.graph.format
+
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
+        """Rows → their ties, with what is needed to compare them with these centres."""
+        return self.graph.ties(dtype, nearest=nearest, groups=self.groups)
+
+    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
+        """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these ties."""
+        csr = self._sums(ties)
+        labels, scores = np.empty(len(ties), np.intp), np.empty(len(ties))
+        arrays = (csr.indptr, csr.indices, csr.data, self._scale(ties), self.lengths)
+        _jit.nearest_mean(*arrays, labels, scores)
+        return labels, scores
+
+    def scores(self, ties: Ties) -> FloatArray:
+        """‖c‖² - 2⟨x, c⟩ for every cluster."""
+        return self.lengths - 2.0 * self._sums(ties).toarray() * self._scale(ties)[:, None]
+
+    def _sums(self, ties: Ties) -> sp.csr_array:
+        assert ties.sums is not None, "ties that were made without groups"
+        return ties.sums
+
+    def lengths_of(self, ties: Ties) -> FloatArray:
+        """‖x‖², beside which scores are distances."""
+        return np.full(len(ties), 2.0) if self.graph.is_normalized else ties.own
+
+    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
+        """How many of these rows nothing in the buffer is similar to."""
+        return ties.n_unseen()
+
+    def _scale(self, ties: Ties) -> FloatArray:
+        """1/√k(x, x) where rows are brought to length 1."""
+        if not self.graph.is_normalized:
+            return np.ones(len(ties))
+        lengths = np.sqrt(np.maximum(ties.own, 0.0))
+        return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
+def _sparse_lengths(graph: NeighborKernel, groups: Groups) -> FloatArray:
+    """Σ_ij a_i a_j k(x_i, x_j) over the ties inside each group: ‖c‖² of its mean."""
+    s, k = len(graph), len(groups.starts) - 1
+    entries = groups.coefficients * graph.degrees / np.sqrt(graph.masses)
+    P = sp.csr_array((entries, (np.arange(s), groups.labels)), shape=(s, k))
+    return np.asarray(P.multiply(graph.matrix @ P).sum(axis=0)).ravel()
+
+
+def _whole_lengths(graph: NeighborKernel, groups: Groups) -> FloatArray:
+    """The same over all pairs of rows inside each group."""
+    lengths = np.zeros(len(groups.starts) - 1)
+    order, labels = groups.members, groups.labels[groups.members]
+    for start in range(0, len(order), PIECE):
+        piece = slice(start, min(start + PIECE, len(order)))
+        first, last = groups.starts[labels[piece.start]], groups.starts[labels[piece.stop - 1] + 1]
+        K = np.asarray(
+            graph.kernel.matrix(take(graph.rows, order[piece]), take(graph.rows, order[first:last]))
+        )
+        K = np.where(labels[piece, None] == labels[first:last], K, 0.0)
+        a, b = groups.coefficients[order[piece]], groups.coefficients[order[first:last]]
+        lengths += np.bincount(labels[piece], weights=a * (K @ b), minlength=len(lengths))
+    return lengths
+
+
+def whole_is_better(graph: NeighborKernel, n_clusters: int) -> bool:
+    """Has a cluster fewer rows in the buffer than a row has neighbours?
+
+    Then ties lead out of every cluster, and those inside it are too few to go by.
+    """
+    return graph.is_normalized and len(graph) < graph.n_neighbors * n_clusters
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedCenters:
+    """Centres in the leading eigenspace of the buffer's kernel, of what k-means clustered there."""
+
+    graph: NeighborKernel
+    projection: FloatArray  # (s, r) V λ^-½
+    centers: FloatArray  # (k, r)
+    clusters: IdArray  # (s,) the cluster of each buffer row
+    shortest: float  # length of a row that the eigenvectors see
+    index: Any = None  # proposes centres, if not all are looked at
+
+    @classmethod
+    def of(
+        cls,
+        graph: NeighborKernel,
+        values: FloatArray,
+        vectors: FloatArray,
+        clusters: IdArray,
+        n_clusters: int,
+        *,
+        search: str,
+    ) -> ProjectedCenters:
+        F, weights = points(graph, values, vectors)
+        centers = label_means(F, weights, clusters, n_clusters)
+        index = center_index(centers) if search == "approximate" else None
+        F = coordinates(graph, values, vectors)
+        shortest = np.sqrt(HIDDEN * np.median(np.einsum("ij,ij->i", F, F)))
+        return cls(graph, vectors / np.sqrt(values), centers, clusters, float(shortest), index)
+
+    @property
+    def format(self) -> RowFormat:
+        return self.graph.format
+
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
+        """Rows → their ties."""
+        return self.graph.ties(dtype, nearest=nearest)
+
+    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
+        E = self._rows(ties)
+        if self.index is not None:
+            labels, scores = self._proposed(E)
+        else:
+            A, b = scores_of_centers(self.centers)
+            labels, scores = nearest_center(row_products(E, A) + b)
+        return self._with_hidden(ties, E, labels, scores)
+
+    def scores(self, ties: Ties) -> FloatArray:
+        A, b = scores_of_centers(self.centers)
+        return row_products(self._rows(ties), A) + b
+
+    def lengths_of(self, ties: Ties) -> FloatArray:
+        E = self._rows(ties)
+        return np.einsum("ij,ij->i", E, E)
+
+    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
+        """How many of these rows nothing in the buffer is similar to."""
+        return ties.n_unseen()
+
+    def recall(self, ties: Ties) -> float:
+        """The share of rows for which the index proposes the nearest centre."""
+        E = self._rows(ties)
+        A, b = scores_of_centers(self.centers)
+        exact = nearest_center(row_products(E, A) + b)[0]
+        return float((self._proposed(E)[0] == exact).mean())
+
+    def _rows(self, ties: Ties) -> FloatArray:
+        """V^T φ λ^-½ of one row each; 0 where it is hidden, else of length 1 if normalised."""
+        phi = self.graph.normalized(ties)
+        E = np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
+        lengths = np.sqrt(np.einsum("ij,ij->i", E, E))
+        E[lengths <= self.shortest] = 0.0
+        if self.graph.is_normalized:
+            E /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        return E
+
+    def _with_hidden(
+        self, ties: Ties, E: FloatArray, labels: IdArray, scores: FloatArray
+    ) -> tuple[IdArray, FloatArray]:
+        """Rows that the eigenvectors do not see go with the buffer row they are most alike."""
+        lengths = np.einsum("kr,kr->k", self.centers, self.centers)
+        csr = ties.similarities
+        for i in np.flatnonzero(~E.any(axis=1)):
+            near = slice(csr.indptr[i], csr.indptr[i + 1])
+            if near.stop > near.start:
+                labels[i] = self.clusters[csr.indices[near][csr.data[near].argmax()]]
+                scores[i] = lengths[labels[i]] - 2.0 * E[i] @ self.centers[labels[i]]
+        return labels, scores
+
+    def _proposed(self, E: FloatArray) -> tuple[IdArray, FloatArray]:
+        """The best of the proposals, compared in float64; ties go to the smaller number."""
+        n_proposed = min(PROPOSALS, len(self.centers))
+        _, ids = self.index.search(np.ascontiguousarray(E, np.float32), n_proposed)
+        ids = np.sort(np.where(ids < 0, ids.max(axis=1, keepdims=True), ids), axis=1)
+        lengths = np.einsum("kr,kr->k", self.centers, self.centers)
+        scores = np.empty(ids.shape)
+        for place in range(n_proposed):
+            near = ids[:, place]
+            scores[:, place] = lengths[near] - 2.0 * np.einsum("ij,ij->i", E, self.centers[near])
+        best = scores.argmin(axis=1)
+        rows = np.arange(len(E))
+        return ids[rows, best].astype(np.intp), scores[rows, best]
+
+
+Centers = MeanCenters | ProjectedCenters | StreamMeans
+
+
+def center_index(centers: FloatArray) -> Any:
+    """A navigable graph of the centres (HNSW), built by one thread: the same each time."""
+    faiss = require("faiss", "ann", "search='approximate'")
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        index = faiss.IndexHNSWFlat(centers.shape[1], LINKS)
+        index.add(np.ascontiguousarray(centers, np.float32))
+    finally:
+        faiss.omp_set_num_threads(before)
+    return index
+
+
+@dataclass(frozen=True, slots=True)
+class NearestCounts:
+    """Tiles → each cluster's weight and the inertia; if wanted, the first row and labels too."""
+
+    by: Centers
+    n_clusters: int
+    keeps_labels: bool
+
+    def __call__(self) -> TileFunction[tuple[Any, ...]]:
+        nearest = nearest_of_rows(self.by)
+
+        def label(rows: Rows, start: int, weights: FloatArray | None) -> tuple[Any, ...]:
+            tile, distances = nearest(rows)
+            w = np.ones(len(tile)) if weights is None else weights
+            counts = np.bincount(tile, weights=w, minlength=self.n_clusters).astype(np.float64)
+            found = counts, float(w @ distances)
+            return (*found, start, tile) if self.keeps_labels else found
+
+        return label
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        counts, inertia = result
+        is_cost = isinstance(inertia, float) and bool(np.isfinite(inertia))
+        return is_cost and is_weights(counts, self.n_clusters, source, along)
+
+
+def labels_of_rows(by: Centers) -> Callable[[Rows], IdArray]:
+    """Raw rows → labels, decided in float64."""
+    return first_of(counted_labels_of_rows(by))
+
+
+def counted_labels_of_rows(by: Centers) -> Callable[[Rows], CountedLabels]:
+    """The same, and how many rows no row of the buffer is similar to."""
+    view: Callable[[Rows], Any] = by.view(np.float64, nearest=True)
+    row_format = by.format
+
+    def decide(rows: Rows) -> CountedLabels:
+        X = row_format.apply(rows, np.float64)
+        seen = view(X)
+        labels, scores = by.nearest(seen)
+        return labels, by.n_unseen(X, seen, scores)
+
+    return decide
+
+
+def nearest_of_rows(
+    by: Centers,
+) -> Callable[[Rows], tuple[IdArray, FloatArray]]:
+    """Raw rows → labels and squared distances to the centres they name."""
+    view = _view_of_raw(by)
+
+    def nearest(rows: Rows) -> tuple[IdArray, FloatArray]:
+        seen = view(rows)
+        labels, scores = by.nearest(seen)
+        return labels, np.maximum(scores + by.lengths_of(seen), 0.0)
+
+    return nearest
+
+
+def distances_of_rows(by: Centers) -> Callable[[Rows], FloatArray]:
+    """Raw rows → ‖x - c‖ for each centre."""
+    view = _view_of_raw(by)
+
+    def distances(rows: Rows) -> FloatArray:
+        seen = view(rows)
+        squares = by.scores(seen) + by.lengths_of(seen)[:, None]
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    return distances
+
+
+def _view_of_raw(by: Centers) -> Callable[[Rows], Any]:
+    view, row_format = by.view(np.float64, nearest=True), by.format
+    return lambda rows: view(row_format.apply(rows, np.float64))

@@ -1,0 +1,126 @@
+"""How far to trust a fit: a bounded sample of rows is clustered again and looked at.
+
+The cost does not grow with the number of rows. Nothing is drawn from the fit's random stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._run.recorder import Recorder
+from mercer._run.types import FloatArray, IdArray
+from mercer.embeddings.gaps import is_determined, relative_gap
+from mercer.estimators.needs import LOOKED_AT
+from mercer.factors.problem import Problem
+from mercer.kernels.base import Kernel
+from mercer.kernels.given import FunctionKernel
+from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
+from mercer.partitions.resampling import Fit
+from mercer.rows.rows import cast, take
+from mercer.rows.sample import Sample, evenly
+from mercer.trust.grade import Measured, Trust, graded
+
+NEAR_ROWS = LOOKED_AT  # rows whose neighbours are looked at
+FEW_ROWS = 200  # the same where each similarity is computed by the user's function
+NEIGHBORS = 7
+ENOUGH = 5  # rows per cluster, below which a half of them says nothing
+
+
+def diagnose(fit: Fit, problem: Problem, record: Recorder) -> Trust | None:
+    """The grade of a fit; None for a single cluster.
+
+    A poor one is warned about, unless a warning of this fit already tells what to change.
+    """
+    if len(fit.weights) < 2:
+        return None
+    with record.stage("trust"):
+        trust = graded(_measured(fit, problem))
+    if trust.grade == "poor" and not record.warnings:
+        record.warn(
+            f"these clusters deserve little trust: {'; '.join(trust.worst())} (see report_.trust)"
+        )
+    return trust
+
+
+def _measured(fit: Fit, problem: Problem) -> Measured:
+    k, sample = len(fit.weights), problem.sample
+    shares = fit.weights / fit.weights.sum()
+    found: dict[str, Any] = {}
+    again = fit.again
+    if again.n_choosing >= 2 * ENOUGH * k:
+        found["stability"] = agreement(again.labels, again.n_choosing)
+        found["n_halved"] = again.n_choosing
+    if not fit.is_graph:
+        found |= _among_rows(fit, problem, k)
+    if fit.eigenvalues is not None and fit.residuals is not None and len(fit.eigenvalues) > k:
+        found["gap"] = relative_gap(fit.eigenvalues, k)
+        found["is_undetermined"] = not is_determined(fit.eigenvalues, fit.residuals, k)
+    return Measured(
+        k,
+        explained=fit.explained,
+        trace_error=fit.trace_error,
+        unheard=fit.n_clamped / len(sample),
+        largest=float(shares.max()),
+        smallest=float(shares.min()),
+        **found,
+    )
+
+
+def _among_rows(fit: Fit, problem: Problem, k: int) -> dict[str, float]:
+    """What near rows say: how many borders part, whether clusters hold together, how alike."""
+    few = fit.kernel is not None and any(isinstance(p, FunctionKernel) for p in fit.kernel.parts())
+    ids = evenly(len(problem.sample), FEW_ROWS if few else NEAR_ROWS)
+    if len(ids) < 3:
+        return {}
+    alike = _alike(fit.kernel, problem.sample, ids)
+    found = _similarities(alike) if fit.kernel is not None else {}
+    q = min(NEIGHBORS, len(ids) // (4 * k))
+    if q < 2:
+        return found
+    labels, ties = _labels_of(fit, problem, ids), nearest_ties(alike, q)
+    by_chance = chance_cut(alike, ties, k, rng=np.random.default_rng(0))
+    if by_chance > 0:
+        found["borders"] = cut_share(ties, labels) / by_chance
+    if q == NEIGHBORS:
+        found["pieces"] = loose_share(ties, labels)
+    return found
+
+
+def _similarities(alike: FloatArray) -> dict[str, float]:
+    n, own = len(alike), alike.trace()
+    least, mean = float(alike.min()), float((alike.sum() - own) / (n * (n - 1)))
+    np.fill_diagonal(alike, -np.inf)  # ours: nobody looks at it again
+    return {
+        "nearest": float(np.median(alike.max(axis=1))),
+        "mean_alike": mean,
+        "least_alike": least,
+    }
+
+
+def _alike(kernel: Kernel | None, sample: Sample, ids: IdArray) -> FloatArray:
+    """Similarities of some rows: cosines in the kernel's space, or minus squared distances."""
+    rows = cast(take(sample.rows, ids), np.float64)
+    if kernel is not None:
+        K = np.asarray(kernel.matrix(rows, rows), np.float64)
+        diagonal = np.diagonal(K)
+        length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        K /= length[:, None]  # in place, here and below: the widest matrix of many fits
+        K /= length
+        return K
+    products = rows @ rows.T
+    products = products.toarray() if sp.issparse(products) else products
+    norms = np.diagonal(products).copy()
+    products *= 2.0
+    products -= norms[:, None]
+    products -= norms
+    return products
+
+
+def _labels_of(fit: Fit, problem: Problem, ids: IdArray) -> IdArray:
+    sample = problem.sample
+    if fit.labels is not None:
+        return fit.labels[sample.ids[ids]]
+    return fit.decide(sample.format.undo(take(sample.rows, ids)))
