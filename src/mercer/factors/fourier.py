@@ -8,24 +8,23 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray
-from mercer.factors.base import DenseSizes, as_sample
+from mercer.factors.base import Approximation, as_sample, check_whole
+from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Laplacian
 from mercer.kernels.sums import CoordinateSums
 from mercer.rows.format import RowFormat
-from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows, cast, part, take
-from mercer.rows.sample import Sample
+from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import TILE, spans
 
 ERROR_ROWS = 500  # the kernel error is estimated on so many rows
 
 
-class RandomFourier(DenseSizes, BaseEstimator):
+class RandomFourier(Approximation):
     """K ≈ F Fᵀ with f(x) = √(2/rank) [cos ω·x, sin ω·x], ω drawn from the kernel's spectrum.
 
     k(x - y) is the mean of cos ω·(x - y) over the spectrum [rahimi2007]: normal of variance 2γ
@@ -61,7 +60,7 @@ class RandomFourier(DenseSizes, BaseEstimator):
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
     ) -> FourierFactor:
         """Draw waves for rows like those of X."""
-        stationary = self._checked(kernel)
+        stationary = self.check(kernel)
         sample = as_sample(kernel, X)
         rows = kernel.select(sample.rows)
         n_waves = -(-self.rank // 2)
@@ -92,9 +91,8 @@ class RandomFourier(DenseSizes, BaseEstimator):
     def width(self, n_rows: int) -> int:
         return int(self.rank)
 
-    def _checked(self, kernel: Kernel) -> RBF | Laplacian:
-        if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
-            raise ValueError(f"rank={self.rank!r} must be a whole number of 1 or more")
+    def check(self, kernel: Kernel | None) -> RBF | Laplacian:
+        check_whole("rank", self.rank)
         if not isinstance(kernel, RBF | Laplacian):
             raise ValueError(
                 f"RandomFourier cannot stand for {type(kernel).__name__}: it draws waves from the "
@@ -110,7 +108,7 @@ class RandomFourier(DenseSizes, BaseEstimator):
 
 
 @dataclass(frozen=True, slots=True)
-class FourierFactor:
+class FourierFactor(FeatureFactor):
     """F = √(2/rank) [cos(ω·x + phase), sin ω·x].
 
     Each row of F has length 1 as k(x, x) has (nearly so for an odd rank), so the trace says
@@ -129,11 +127,6 @@ class FourierFactor:
     def trace_error(self) -> None:
         return None
 
-    @property
-    def mix(self) -> FloatArray:
-        """The identity: the features are F."""
-        return np.eye(self.rank)
-
     def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
         products, phases = CoordinateSums(cast(self.waves, dtype), "product"), self.phases
         n_waves, scale = len(phases), np.sqrt(2.0 / self.rank)
@@ -148,17 +141,6 @@ class FourierFactor:
             return F
 
         return cosines_and_sines
-
-    def rows(self, X: Any) -> FloatArray:
-        source, dtype = as_source(X), self.format.dtype
-        features = self.features(dtype)
-        F = np.empty((source.n_rows, self.rank), dtype)
-        for start, stop in spans(source.n_rows):
-            F[start:stop] = features(self.format.apply(source.read(start, stop)))
-        return F
-
-    def forget_training(self) -> FourierFactor:
-        return replace(self, training_rows=None)
 
 
 def _waves(
@@ -184,7 +166,7 @@ def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> 
 
 def _kernel_error(factor: FourierFactor, sample: Sample) -> float:
     """‖K - F Fᵀ‖ / ‖K‖ (Frobenius, weighted) on up to 500 rows, evenly spaced."""
-    few = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), ERROR_ROWS)).astype(np.intp))
+    few = evenly(len(sample), ERROR_ROWS)
     rows = cast(take(sample.rows, few), np.float64)
     F, K = factor.features(np.float64)(rows), factor.kernel.matrix(rows, rows)
     W = np.sqrt(np.outer(sample.weights[few], sample.weights[few]))
