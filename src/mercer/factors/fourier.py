@@ -19,7 +19,7 @@ from mercer.kernels.sums import CoordinateSums
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows, cast, part, take
-from mercer.rows.sample import Sample
+from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import TILE, spans
 
 ERROR_ROWS = 500  # the kernel error is estimated on so many rows
@@ -184,7 +184,7 @@ def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> 
 
 def _kernel_error(factor: FourierFactor, sample: Sample) -> float:
     """‖K - F Fᵀ‖ / ‖K‖ (Frobenius, weighted) on up to 500 rows, evenly spaced."""
-    few = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), ERROR_ROWS)).astype(np.intp))
+    few = evenly(len(sample), ERROR_ROWS)
     rows = cast(take(sample.rows, few), np.float64)
     F, K = factor.features(np.float64)(rows), factor.kernel.matrix(rows, rows)
     W = np.sqrt(np.outer(sample.weights[few], sample.weights[few]))

@@ -26,7 +26,7 @@ from mercer.kernels.base import Kernel, column_index
 from mercer.kernels.exponential import RBF
 from mercer.linalg.lloyd import nearest_center, scores_of_centers, sums_by_label
 from mercer.rows.rows import BlockRows, Rows, cast, part
-from mercer.rows.sample import Sample
+from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import TILE, spans
 
 NO_ROW = -1  # the number of a representative that is no row of the source
@@ -356,7 +356,7 @@ def _block_errors(
 
     The diagonal is left out: it counts once in the whole, and would count n/200 times here.
     """
-    few = np.unique(np.linspace(0, len(X) - 1, min(len(X), ERROR_ROWS)).astype(np.intp))
+    few = evenly(len(X), ERROR_ROWS)
     rows, w, d = X[few].astype(np.float64), np.sqrt(weights[few]), degrees[labels[few]]
     W = w[:, None] * kernel.matrix(rows, rows) * w
     E = W - w[:, None] * beta[np.ix_(labels[few], labels[few])] * w
