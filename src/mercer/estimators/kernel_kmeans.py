@@ -22,7 +22,6 @@ from mercer.factors.dense import LinearScores
 from mercer.factors.names import as_dense_approximation
 from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import is_automatic
 from mercer.kernels.names import as_kernel
 from mercer.linalg.lloyd import Partition
 from mercer.linalg.numbering import numbering
@@ -186,7 +185,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 least_rows=self.n_clusters,
             )
             k = self._feasible_clusters(self.n_clusters, problem, record)
-            if is_automatic(kernel):
+            if kernel.is_automatic:
                 with record.stage("bandwidth"):
                     problem = compare_bandwidths(problem, k)
             with record.stage("factor"):
@@ -305,7 +304,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
         k = int(self.n_clusters)
         solving = partial(kmeans_memory, k)
-        compared = comparison_memory(sample_rows) if is_automatic(kernel) else 0
+        compared = comparison_memory(sample_rows) if kernel.is_automatic else 0
         return Work(approximation, sample_rows, sweeps, k, solving=solving, before=compared)
 
     def _labeller(self) -> Any:

@@ -28,7 +28,6 @@ from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
 from mercer.estimators.problem import checked_weights, prepare_problem
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.exponential import is_automatic
 from mercer.kernels.names import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import label_rows
@@ -423,7 +422,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _seeks_gamma(self) -> bool:
         """Is the bandwidth to be chosen?"""
-        return is_automatic(as_kernel(self.kernel, self.gamma))
+        return as_kernel(self.kernel, self.gamma).is_automatic
 
     def _search(
         self,

@@ -30,7 +30,6 @@ from mercer.factors.bin_graph import settled_eigenpairs
 from mercer.factors.dense import FeatureFactor
 from mercer.factors.neighbors import LEAST_VALUE
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import Laplacian
 from mercer.linalg.eigen import Eigenpairs, Solver
 from mercer.linalg.lloyd import nearest_center
 from mercer.linalg.numbering import content_order
@@ -105,10 +104,10 @@ class RandomBinning(Approximation):
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
     ) -> BinningFactor:
         """Draw grids for rows like those of X, and number the bins that these fall into."""
-        laplacian = self.check(kernel)
+        self.check(kernel)
         sample = as_sample(kernel, X)
         rows = _table(kernel.select(sample.rows))
-        grids = draw_grids(laplacian._number(), *_box(rows), self.rank, rng=rng)
+        grids = draw_grids(kernel, *_box(rows), self.rank, rng=rng)
         is_heavy = sample.weights >= HEAVY * sample.weights.sum()
         bins, training = _number_bins(rows, grids, is_heavy, threads)
         if not len(bins.keys):  # no two rows share a bin: each is a part of the graph on its own
@@ -137,17 +136,16 @@ class RandomBinning(Approximation):
         basis = max(2 * n_vectors + 20, 3 * n_vectors) + 1
         return n_rows * (6 * self.rank + 8 * (basis + 2 * n_vectors + 6))
 
-    def check(self, kernel: Kernel | None) -> Laplacian:
+    def check(self, kernel: Any) -> None:
         check_whole("rank", self.rank)
         check_whole("components", self.components)
-        if not isinstance(kernel, Laplacian):
+        if not kernel.has_bins:
             raise ValueError(
                 f"random binning cannot stand for {type(kernel).__name__}: the chance that two "
                 "rows share a bin of a random grid is a product of convex functions of |x - y| "
                 "(k'' ≥ 0 in every dimension), as the Laplacian is and a Gaussian is not; use "
                 "kernel='laplacian', or another approximation such as 'cholesky' or 'fourier'"
             )
-        return kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +317,9 @@ class BinningFactor(Factor):
         unknown = np.flatnonzero(hits == 0)
         if len(unknown):
             known = self._sums(self._ids(self.references), table, self.references.shape[0])[0]
-            laplacian: Any = self.kernel
-            distances = laplacian.distances(cast(take(rows, unknown), np.float64), self.references)
+            distances = self.kernel.distances(
+                cast(take(rows, unknown), np.float64), self.references
+            )
             out[unknown] = known[distances.argmin(axis=1)]
         return out
 
@@ -355,12 +354,12 @@ class _Codes:
 
 
 def draw_grids(
-    gamma: float, low: FloatArray, high: FloatArray, n_grids: int, *, rng: np.random.Generator
+    kernel: Kernel, low: FloatArray, high: FloatArray, n_grids: int, *, rng: np.random.Generator
 ) -> Grids:
     """Widths from Gamma(2, 1/γ), offsets uniform (Algorithm 1); whole cells begin at the box."""
     starts, kept = [0], []
     for _ in range(n_grids):
-        scales = gamma / np.maximum(rng.gamma(2.0, 1.0, len(low)), np.finfo(float).tiny)
+        scales = kernel.bin_scales(len(low), rng=rng)
         biases = rng.random(len(low))
         dims = np.flatnonzero(np.floor((high - low) * scales + biases) >= 1)
         kept.append((dims.astype(np.int32), scales[dims], biases[dims]))
@@ -620,7 +619,7 @@ class BinComponents(FeatureFactor):
         return self.binning.kernel
 
     @property
-    def format(self) -> RowFormat:
+    def format(self) -> RowFormat:  # type: ignore[override]
         return self.binning.format
 
     def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:

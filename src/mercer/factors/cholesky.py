@@ -17,8 +17,8 @@ from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.dense import DRAW, PivotFactor, pivot_factor
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.report.view import gather
 from mercer.rows.distinct import row_hashes
+from mercer.rows.gather import gather
 from mercer.rows.rows import Rows, cast, part, stack, take
 from mercer.rows.sample import Sample
 from mercer.rows.source import TILE, Source, spans

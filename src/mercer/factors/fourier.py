@@ -14,7 +14,6 @@ from mercer._run.types import FloatArray
 from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import RBF, Laplacian
 from mercer.kernels.sums import CoordinateSums
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, take
@@ -60,11 +59,12 @@ class RandomFourier(Approximation):
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
     ) -> FourierFactor:
         """Draw waves for rows like those of X."""
-        stationary = self.check(kernel)
+        self.check(kernel)
         sample = as_sample(kernel, X)
         rows = kernel.select(sample.rows)
         n_waves = -(-self.rank // 2)
-        waves = _waves(stationary, (n_waves, rows.shape[1]), orthogonal=self.orthogonal, rng=rng)
+        shape = n_waves, rows.shape[1]
+        waves = kernel.frequencies(shape, orthogonal=self.orthogonal, rng=rng)
         phases = np.zeros(n_waves)
         if self.rank % 2:
             phases[-1] = rng.uniform(0.0, 2 * np.pi)  # the wave that has no sine
@@ -91,20 +91,19 @@ class RandomFourier(Approximation):
     def width(self, n_rows: int) -> int:
         return int(self.rank)
 
-    def check(self, kernel: Kernel | None) -> RBF | Laplacian:
+    def check(self, kernel: Any) -> None:
         check_whole("rank", self.rank)
-        if not isinstance(kernel, RBF | Laplacian):
+        if not kernel.has_spectrum:
             raise ValueError(
                 f"RandomFourier cannot stand for {type(kernel).__name__}: it draws waves from the "
                 "Fourier transform of a kernel of x - y, which it knows for RBF and Laplacian; use "
                 "one of these, or IncompleteCholesky or Nystrom, which take any kernel"
             )
-        if self.orthogonal and not isinstance(kernel, RBF):
+        if self.orthogonal and not kernel.is_gaussian:
             raise ValueError(
                 "orthogonal=True wants a spectrum without preferred directions, which RBF has and "
                 f"{type(kernel).__name__} has not; use orthogonal=False"
             )
-        return kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,27 +140,6 @@ class FourierFactor(FeatureFactor):
             return F
 
         return cosines_and_sines
-
-
-def _waves(
-    kernel: RBF | Laplacian, shape: tuple[int, int], *, orthogonal: bool, rng: np.random.Generator
-) -> FloatArray:
-    """Frequencies ω from the kernel's spectrum: E cos ω·(x - y) = k(x, y)."""
-    gamma = kernel._number()
-    if isinstance(kernel, Laplacian):
-        return gamma * rng.standard_cauchy(shape)
-    normal = _orthogonal_normals(shape, rng=rng) if orthogonal else rng.standard_normal(shape)
-    return np.sqrt(2 * gamma) * normal
-
-
-def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> FloatArray:
-    """Normal vectors, every d of them orthogonal: the axes of random bases, with normal lengths."""
-    n, d = shape
-    bases = [
-        np.linalg.qr(rng.standard_normal((d, min(d, n - start))))[0].T for start in range(0, n, d)
-    ]
-    axes = np.ascontiguousarray(np.concatenate(bases))
-    return np.sqrt(rng.chisquare(d, n))[:, None] * axes
 
 
 def _kernel_error(factor: FourierFactor, sample: Sample) -> float:

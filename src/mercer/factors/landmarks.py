@@ -201,7 +201,7 @@ class Landmarks(Approximation):
             raise ValueError(f"n_neighbors={self.n_neighbors!r} must be 1 or more, or None")
         if self.weights not in ("gaussian", "rank"):
             raise ValueError(f"weights={self.weights!r} is unknown; choose 'gaussian' or 'rank'")
-        if kernel is not None and not (isinstance(kernel, RBF) and kernel.columns is None):
+        if kernel is not None and not (kernel.is_gaussian and kernel.columns is None):
             raise ValueError(
                 f"landmark graphs tie rows to landmarks by Euclidean distance, which {kernel!r} is "
                 "not a function of; use kernel=None (self-scaled) or RBF, or another approximation "

@@ -15,7 +15,6 @@ from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.dense import DRAW, PivotFactor
 from mercer.kernels.base import Kernel, column_index
-from mercer.kernels.given import GramMatrix
 from mercer.linalg.lloyd import lloyd
 from mercer.rows.rows import BlockRows, Rows, cast, part, take
 from mercer.rows.sample import Sample
@@ -183,7 +182,7 @@ def _centers(
     """Centres of weighted k-means in the columns that the kernel looks at."""
     X = sample.rows
     for what, is_given in {
-        "a precomputed kernel has": isinstance(kernel, GramMatrix),
+        "a precomputed kernel has": kernel.is_precomputed,
         "sparse rows have": sp.issparse(X),
         "column blocks have": isinstance(X, BlockRows),
     }.items():

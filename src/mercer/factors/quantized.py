@@ -11,19 +11,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer._run.lazy import LazyModule
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.dense import PivotFactor
 from mercer.factors.problem import Problem
-from mercer.kernels.algebra import Product, Scaled
 from mercer.kernels.base import Kernel, column_index
-from mercer.kernels.exponential import RBF
 from mercer.linalg.lloyd import nearest_center, scores_of_centers, sums_by_label
-from mercer.partitions.kmeans import _jit
 from mercer.rows.rows import BlockRows, Rows, cast, part
 from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import TILE, spans
+
+_jit = LazyModule("mercer.factors._quantized_jit")
 
 MOST_STEPS = 30
 
@@ -161,7 +161,7 @@ class Quantized(Approximation):
             raise ValueError(
                 f"refine={self.refine!r} is unknown; choose 'kmeans', 'gradient', None"
             )
-        if self.refine == "gradient" and not isinstance(kernel, RBF):
+        if self.refine == "gradient" and not kernel.is_gaussian:
             raise ValueError(
                 f"refine='gradient' has a gradient for RBF only, not for {kernel!r}; use 'kmeans'"
             )
@@ -280,15 +280,7 @@ class QuantizedFactor(PivotFactor):
 
 def block_scale(quantization: Quantization, kernel: Kernel, *, correction: bool) -> FloatArray:
     """g_i with β_ij = k(t_i, t_j) g_i g_j; 1 where the correction is off or not valid."""
-    if isinstance(kernel, Scaled):
-        return block_scale(quantization, kernel.kernel, correction=correction)
-    if isinstance(kernel, Product):
-        parts = [block_scale(quantization, k, correction=correction) for k in kernel.kernels]
-        return np.prod(parts, axis=0)
-    if not correction or not isinstance(kernel, RBF):
-        return np.ones(len(quantization))
-    spread: FloatArray = kernel.select(quantization.variances).sum(axis=1)
-    return np.exp(-float(kernel.gamma) * spread)
+    return kernel.block_scale(quantization.variances) if correction else np.ones(len(quantization))
 
 
 def block_values(quantization: Quantization, kernel: Kernel, *, correction: bool) -> FloatArray:

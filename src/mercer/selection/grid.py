@@ -21,7 +21,6 @@ from mercer.embeddings.scores import (
 )
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import Exponential
 from mercer.partitions.codebooks import Encoding
 from mercer.partitions.criteria import BALANCE, criterion
 from mercer.partitions.encode import encode
@@ -49,7 +48,7 @@ def score_grid(
     grid: Grid, kernels: Sequence[Kernel], *, rng: np.random.Generator, threads: int = 1
 ) -> FloatArray:
     """The criterion of each kernel (rows) with each number of clusters (columns)."""
-    if all(isinstance(kernel, Exponential) for kernel in kernels):
+    if all(kernel.has_bandwidth for kernel in kernels):
         grid = replace(grid, train=_single(grid.train), validation=_single(grid.validation))
     seeds = rng.integers(2**63, size=len(kernels) + 1)
     shared = None if grid.cholesky is None else _shared(grid, int(seeds[-1]))

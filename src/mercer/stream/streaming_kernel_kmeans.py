@@ -33,7 +33,6 @@ from mercer.estimators.problem import (
 from mercer.factors.mutual import TILE_ROWS, neighbor_kernel
 from mercer.factors.problem import Problem
 from mercer.kernels.checks import check_values
-from mercer.kernels.given import Precomputed
 from mercer.kernels.names import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
@@ -351,7 +350,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _check_parameters(self) -> None:
         """Refuse what no data could make right, before any data are read."""
         self._validate_params()
-        if isinstance(as_kernel(self.kernel, self.gamma), Precomputed):
+        if as_kernel(self.kernel, self.gamma).is_precomputed:
             raise ValueError(
                 "kernel='precomputed' is a square matrix of all rows, and rows of a stream are "
                 "compared with those to come: pass the rows and a kernel of them"

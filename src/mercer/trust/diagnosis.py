@@ -16,7 +16,6 @@ from mercer.embeddings.gaps import is_determined, relative_gap
 from mercer.estimators.needs import LOOKED_AT
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.given import FunctionKernel
 from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
 from mercer.partitions.resampling import FitEvidence
 from mercer.rows.rows import cast, take
@@ -71,7 +70,7 @@ def _measured(fit: FitEvidence, problem: Problem) -> Measured:
 
 def _among_rows(fit: FitEvidence, problem: Problem, k: int) -> dict[str, float]:
     """What near rows say: how many borders part, whether clusters hold together, how alike."""
-    few = fit.kernel is not None and any(isinstance(p, FunctionKernel) for p in fit.kernel.parts())
+    few = fit.kernel is not None and fit.kernel.is_function  # a function may be slow
     ids = evenly(len(problem.sample), FEW_ROWS if few else NEAR_ROWS)
     if len(ids) < 3:
         return {}
