@@ -55,7 +55,7 @@ WAVES = {
 }
 EVERY = PROJECTIONS | EXACT | WAVES
 
-METHODS = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
+METHODS = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 CONFIGURATIONS = sorted(set(re.findall(r"\| `(KernelKMeans\(.*?)` \|", METHODS)))
 
 every_seed = pytest.mark.parametrize("seed", SEEDS)

@@ -69,7 +69,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 # What a stream cannot promise by its nature, and why. `fit` of rows in memory puts them into an
 # order of their content first, so the laws of permutations, weights and duplicates hold for it;
 # the calls of `partial_fit` are a stream, whose order is part of the data: those laws do not apply
-# there, and any split of one order into calls is tested instead (tests/test_streaming.py).
+# there, and any split of one order into calls is tested instead (tests/stream/test_streaming.py).
 UNLIKE = {
     "rank": "a stream has n_clusters eigenvectors and no other rank",
     "approximation": "the kernel of mutual neighbours is the approximation",
