@@ -264,7 +264,7 @@ def block_scale(quantization: Quantization, kernel: Kernel, *, correction: bool)
     if not correction or not isinstance(kernel, RBF):
         return np.ones(len(quantization))
     spread: FloatArray = kernel.select(quantization.variances).sum(axis=1)
-    return np.exp(-float(kernel.gamma) * spread)
+    return np.exp(-kernel._number() * spread)
 
 
 def block_values(quantization: Quantization, kernel: Kernel, *, correction: bool) -> FloatArray:
