@@ -136,7 +136,7 @@ class Landmarks(Approximation):
             used = np.unique(idx)
             if len(used) < len(L) < len(Z):  # landmarks that no row is near tell nothing
                 search, idx = make_search(L[used], Z, m), np.searchsorted(used, idx)
-        gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
+        gamma = _self_scale(dist, sample.weights) if kernel is None else kernel._number()
         edges = Edges(idx, _edge_weights(dist, gamma, self.weights))
         return LandmarkGraph(
             sample.format,

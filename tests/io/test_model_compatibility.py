@@ -12,7 +12,7 @@ import pytest
 from mercer import load
 from mercer.io.model import ESTIMATORS
 
-FOLDER = Path(__file__).parent / "models"
+FOLDER = Path(__file__).parents[1] / "models"
 EXPECTED: dict[str, list[Any]] = json.loads((FOLDER / "expected.json").read_text())
 
 

@@ -19,7 +19,7 @@ import pytest
 
 import mercer
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [  # whose blocks run in order, in one folder and one namespace
     *(DOCS / f"{name}.md" for name in ("index", "quickstart", "migrate", "cli", "report-page")),
@@ -163,7 +163,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("name", mercer.__all__)
 def test_public_names_are_explained(name: str) -> None:
-    """What, parameters by name, and an example that runs (tests/test_doctests.py)."""
+    """What, parameters by name, and an example that runs (tests/docs/test_doctests.py)."""
     thing = getattr(mercer, name)
     told = inspect.getdoc(thing) or ""
     assert ">>> " in told, f"{name} has no example"

@@ -23,7 +23,7 @@ from mercer.rows.files import open_file
 from mercer.rows.npy import NpySource
 from mercer.rows.source import TILE, Source
 from mercer.rows.tables import CsvSource, ParquetSource
-from tests.source_kinds import disguise
+from source_kinds import disguise
 
 SEEDS = range(10)
 DTYPES = ["f2", "f4", "f8", ">f4", ">f8", "i1", "u2", "i8", ">i4", "?"]

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from waiting import HANG
 
-MODELS = Path(__file__).parent / "models"
+MODELS = Path(__file__).parents[1] / "models"
 
 READER = Path(__file__).parent / "hostile_reader.py"
 

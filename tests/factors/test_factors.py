@@ -1,4 +1,7 @@
-"""Laws of every factor, the theorems of paper 001, and what each approximation promises."""
+"""Laws of projections, the theorems of paper 001, and what each approximation promises.
+
+What holds for every factor is in tests/laws/test_factor_laws.py.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ from sklearn.datasets import make_blobs
 
 import mercer
 import reference
+from factors import EXACT, GAMMA, GREEDY, PROJECTIONS, RANDOM, WAVES, cloud, fitted, gram
 from mercer import KernelFeatures, KernelKMeans
 from mercer.datasets import ring_and_core
-from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomFourier
+from mercer.factors import IncompleteCholesky, Nystrom, RandomFourier
 from mercer.factors.base import as_sample
 from mercer.factors.cholesky import pivoted_cholesky
 from mercer.factors.names import as_approximation
@@ -29,33 +33,11 @@ from mercer.rows.sample import Sample
 pytestmark = pytest.mark.numeric
 
 SEEDS = range(10)
-GAMMA = 0.3
 KERNEL = RBF(GAMMA)
 # rounding of k(x, y), over the root of the least pivot or eigenvalue that is kept
 TOL = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-2}
 
-GREEDY = {
-    "cholesky-greedy": lambda rank: IncompleteCholesky(rank, pivots="greedy"),
-    "cholesky-textbook": lambda rank: IncompleteCholesky(rank, pivots="greedy", block=1),
-}
-RANDOM = {
-    "cholesky-random": lambda rank: IncompleteCholesky(rank),
-    "nystrom-uniform": lambda rank: Nystrom(rank),
-    "nystrom-kmeans": lambda rank: Nystrom(rank, sampling="kmeans"),
-    "nystrom-leverage": lambda rank: Nystrom(rank, sampling="leverage"),
-}
-PROJECTIONS = GREEDY | RANDOM
-EXACT = {
-    "exact-eigen": lambda rank: Exact(),
-    "exact-cholesky": lambda rank: Exact("cholesky"),
-}
-WAVES = {
-    "fourier": lambda rank: RandomFourier(rank),
-    "fourier-orthogonal": lambda rank: RandomFourier(rank, orthogonal=True),
-}
-EVERY = PROJECTIONS | EXACT | WAVES
-
-METHODS = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
+METHODS = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 CONFIGURATIONS = sorted(set(re.findall(r"\| `(KernelKMeans\(.*?)` \|", METHODS)))
 
 every_seed = pytest.mark.parametrize("seed", SEEDS)
@@ -66,25 +48,9 @@ def every(makers):
     return pytest.mark.parametrize("make", makers.values(), ids=makers.keys())
 
 
-def cloud(seed, n=120, d=3, dtype=np.float64):
-    """Normal rows off the origin, read-only."""
-    X = np.random.default_rng(seed).normal(5.0, 1.0, size=(n, d)).astype(dtype)
-    X.flags.writeable = False
-    return X
-
-
-def fitted(make, X, *, rank=20, seed=0, kernel=KERNEL, threads=1):
-    return make(rank).fit(kernel, X, rng=np.random.default_rng(seed), threads=threads)
-
-
 def kernel_matrix(X, Y=None):
     Y = X if Y is None else Y
     return np.exp(-GAMMA * ((X[:, None] - Y[None]) ** 2).sum(axis=2))
-
-
-def gram(F):
-    F = F.astype(np.float64)
-    return F @ F.T
 
 
 # Laws
@@ -129,18 +95,6 @@ def test_mean_error_falls_as_rank_grows(make):
         for rank in (4, 10, 20, 40)
     ]
     assert np.all(np.diff(means) < 0)
-
-
-@every(EVERY)
-@every_seed
-@every_dtype
-def test_rows_give_back_the_training_rows(make, seed, dtype):
-    X = cloud(seed, dtype=dtype)
-    factor = fitted(make, X, rank=16, seed=seed)
-    assert factor.training_rows.dtype == factor.rows(X).dtype == dtype
-    assert factor.training_rows.shape == (len(X), factor.rank)
-    assert np.abs(factor.rows(X) - factor.training_rows).max() < TOL[X.dtype]
-    assert factor.forget_training().training_rows is None
 
 
 @every(PROJECTIONS | EXACT)
@@ -209,64 +163,6 @@ def test_weight_two_is_the_row_twice_without_an_estimator(seed):
     weighted = fitted(textbook, as_sample(KERNEL, X, weights), rank=15)
     repeated = fitted(textbook, np.repeat(X, weights, axis=0), rank=15)
     assert weighted.trace_error == pytest.approx(repeated.trace_error, rel=1e-9)
-
-
-SPARSE = {  # blocks of greedy pivots break ties by rounding, which differs; k-means is dense
-    name: make for name, make in EVERY.items() if name not in ("cholesky-greedy", "nystrom-kmeans")
-}
-
-
-@every(SPARSE)
-@every_seed
-def test_dense_and_sparse_rows_give_the_same(make, seed):
-    X = (cloud(seed, n=70, d=6) - 5.0) * (np.random.default_rng(seed).random((70, 6)) < 0.6)
-    dense = fitted(make, X, rank=12, seed=seed)
-    sparse = fitted(make, sp.csr_array(X), rank=12, seed=seed)
-    assert np.allclose(
-        gram(dense.rows(X)), gram(sparse.rows(sp.csr_array(X))), rtol=0, atol=TOL[X.dtype]
-    )
-    assert np.allclose(sparse.rows(X), sparse.training_rows, rtol=0, atol=TOL[X.dtype])
-
-
-@every(EVERY)
-@every_seed
-def test_single_precision_is_near_double(make, seed):
-    X = cloud(seed, dtype=np.float32)
-    single = fitted(make, X, rank=16, seed=seed)
-    double = fitted(make, X.astype(np.float64), rank=16, seed=seed)
-    assert np.abs(gram(single.rows(X)) - gram(double.rows(X))).max() < TOL[X.dtype]
-    assert (single.trace_error or 0.0) == pytest.approx(double.trace_error or 0.0, abs=1e-5)
-
-
-@every(PROJECTIONS | WAVES)
-@every_dtype
-def test_any_number_of_threads_gives_the_same_bits(make, dtype):
-    X = cloud(0, n=20_000, d=4, dtype=dtype)
-    one, two = (fitted(make, X, rank=16, threads=threads) for threads in (1, 2))
-    assert np.array_equal(one.training_rows, two.training_rows)
-    assert np.array_equal(one.mix, two.mix)
-    assert one.trace_error == two.trace_error
-
-
-@pytest.mark.parametrize("name", ["cholesky-random", "nystrom-leverage", "fourier"])
-def test_any_number_of_threads_gives_the_same_bits_for_sparse_rows(name):
-    rng = np.random.default_rng(0)
-    X = sp.csr_array(rng.random((20_000, 40)) * (rng.random((20_000, 40)) < 0.1))
-    one, two = (fitted(EVERY[name], X, rank=16, threads=threads) for threads in (1, 2))
-    assert np.array_equal(one.training_rows, two.training_rows)
-
-
-@every(EVERY)
-def test_memory_covers_the_factor(make):
-    approximation = make(16)
-    assert approximation.memory(1000, 3, 8) >= 1000 * 16 * 8
-    assert approximation.memory(2000, 3, 4) > approximation.memory(1000, 3, 4)
-
-
-@every(EVERY)
-def test_one_row_is_enough(make):
-    factor = fitted(make, np.array([[1.0, 2.0]]), rank=4)
-    assert gram(factor.rows([[1.0, 2.0]])) == pytest.approx(1.0, abs=0.6)
 
 
 # Paper 001
@@ -655,12 +551,6 @@ def test_orthogonal_waves_refuse_a_spectrum_with_directions():
 def test_parameters_out_of_range(approximation, message):
     with pytest.raises(ValueError, match=message):
         approximation.fit(KERNEL, cloud(0), rng=np.random.default_rng(0))
-
-
-@every(EVERY)
-def test_a_bandwidth_that_is_not_a_number_yet(make):
-    with pytest.raises(ValueError, match="gamma='auto' is chosen from data"):
-        fitted(make, cloud(0), kernel=RBF())
 
 
 @pytest.mark.parametrize(("name", "kind"), [("nystrom", Nystrom), ("fourier", RandomFourier)])

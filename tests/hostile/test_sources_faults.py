@@ -19,7 +19,7 @@ from mercer import KernelKMeans, as_source
 from mercer.io.labels import read_labels, write_labels
 from mercer.rows import ZarrSource
 from mercer.rows.dasks import DaskSource
-from tests.source_kinds import disguise, folder, zarr_array, zarr_shards, zarr_version_2
+from source_kinds import disguise, folder, zarr_array, zarr_shards, zarr_version_2
 
 
 def numbers(n_rows: int = 57, dtype: Any = "f8") -> np.ndarray:

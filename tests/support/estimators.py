@@ -1,10 +1,16 @@
-"""Every estimator that the common laws and the hostile inputs are tried on: add one line each."""
+"""Every estimator that the common laws and the hostile inputs are tried on.
+
+Public estimators are here by themselves; a line each says which settings are tried.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.base import ClusterMixin, TransformerMixin
+
+import mercer
 from mercer import (
     KernelFeatures,
     KernelKMeans,
@@ -69,7 +75,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 # What a stream cannot promise by its nature, and why. `fit` of rows in memory puts them into an
 # order of their content first, so the laws of permutations, weights and duplicates hold for it;
 # the calls of `partial_fit` are a stream, whose order is part of the data: those laws do not apply
-# there, and any split of one order into calls is tested instead (tests/test_streaming.py).
+# there, and any split of one order into calls is tested instead (tests/stream/test_streaming.py).
 UNLIKE = {
     "rank": "a stream has n_clusters eigenvectors and no other rank",
     "approximation": "the kernel of mutual neighbours is the approximation",
@@ -90,3 +96,29 @@ TRANSFORMERS: dict[str, Callable[..., Any]] = {
     "KernelFeatures": lambda **params: KernelFeatures(**{"rank": 40, "random_state": 0} | params),
     "KernelPCA": lambda **params: KernelPCA(2, **{"rank": 40, "random_state": 0} | params),
 }
+
+
+def _public(*, clusters: bool) -> dict[str, type]:
+    """Estimators that users reach, by name: those that cluster, or only transform, rows."""
+    members = {name: getattr(mercer, name) for name in mercer.__all__}
+    return {
+        name: member
+        for name, member in members.items()
+        if isinstance(member, type)
+        and issubclass(member, ClusterMixin if clusters else TransformerMixin)
+        and (clusters or not issubclass(member, ClusterMixin))
+    }
+
+
+def _missing(table: dict[str, Callable[..., Any]], public: dict[str, type]) -> dict[str, type]:
+    tried = {type(make()) for make in table.values()}
+    return {name: kind for name, kind in public.items() if kind not in tried}
+
+
+# An estimator that is new runs the laws with its defaults until it has a line of its own above.
+for _name, _kind in _missing(ESTIMATORS, _public(clusters=True)).items():
+    ESTIMATORS[_name] = lambda n_clusters=3, *, kind=_kind, **params: kind(
+        n_clusters, **{"random_state": 0, **params}
+    )
+for _name, _kind in _missing(TRANSFORMERS, _public(clusters=False)).items():
+    TRANSFORMERS[_name] = lambda *, kind=_kind, **params: kind(**{"random_state": 0} | params)

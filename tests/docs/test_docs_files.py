@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent / "docs" / "files.md"
+PAGE = Path(__file__).parents[2] / "docs" / "files.md"
 
 
 def test_the_examples_run(

@@ -14,8 +14,8 @@ from mercer import KernelKMeans, as_source, load
 from mercer.cli.app import app
 from mercer.datasets import rings
 from mercer.io import read_labels, write_labels
-from tests.source_kinds import folder as parquet_folder
-from tests.source_kinds import zarr_array
+from source_kinds import folder as parquet_folder
+from source_kinds import zarr_array
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
 

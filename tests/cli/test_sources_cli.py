@@ -11,11 +11,12 @@ import pytest
 
 pytest.importorskip("typer")
 
+from test_cli import assert_one_paragraph, run
+
 from mercer import KernelKMeans, SpectralClustering
 from mercer.datasets import blobs
 from mercer.io.labels import read_labels
-from tests.source_kinds import folder, zarr_array
-from tests.test_cli import assert_one_paragraph, run
+from source_kinds import folder, zarr_array
 
 
 @pytest.fixture

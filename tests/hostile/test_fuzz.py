@@ -20,7 +20,7 @@ from fuzzing import BOMBS, FORMATS, MB, Format, Outcome, Reader, damaged
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="measures memory by /proc")
 
 MESSAGE = 2000  # characters; longer ones are not read
-EXPECTED = json.loads((Path(__file__).parent / "models" / "expected.json").read_text())
+EXPECTED = json.loads((Path(__file__).parents[1] / "models" / "expected.json").read_text())
 IS_LONG = settings().max_examples >= 1000  # the profile of `scripts/test --all`
 
 

@@ -129,7 +129,7 @@ def container() -> Iterator[Container]:
         source = Path(mercer.__file__).parent
         unwanted = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, made.package / "mercer", ignore=unwanted)
-        shutil.copy(Path(__file__).parent / "estimators.py", made.package)
+        shutil.copy(Path(__file__).parents[1] / "support" / "estimators.py", made.package)
         for folder in [made.package, *made.package.rglob("*")]:
             folder.chmod(0o555 if folder.is_dir() else 0o444)
         made.work.mkdir()

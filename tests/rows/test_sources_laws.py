@@ -18,7 +18,7 @@ from mercer.rows.arrays import working_dtype
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.folders import _natural
 from mercer.rows.source import TILE, Source, spans
-from tests.source_kinds import KINDS, NAMED, folder, zarr_array
+from source_kinds import KINDS, NAMED, folder, zarr_array
 
 SEEDS = range(5)
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mercer
+from estimators import ESTIMATORS, TRANSFORMERS
 from mercer import IncompleteCholesky, KernelKMeans, SpectralClustering
 from mercer.cli.app import app
 from mercer.datasets import blobs
@@ -18,7 +19,6 @@ from mercer.io.labels import FORMATS, read_labels
 from mercer.partitions.label_store import keeping_labels
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.npy import NpySource
-from tests.estimators import ESTIMATORS, TRANSFORMERS
 
 RARE: dict[str, Callable[..., Any]] = {
     "KernelKMeans-rare": lambda **params: KernelKMeans(

@@ -787,7 +787,7 @@ def test_the_page_of_the_documentation_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    page = Path(__file__).parents[1] / "docs" / "scale.md"
+    page = Path(__file__).parents[2] / "docs" / "scale.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     assert len(blocks) >= 5
     monkeypatch.chdir(tmp_path)

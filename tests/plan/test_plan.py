@@ -29,7 +29,7 @@ from mercer.datasets import blobs
 from mercer.rows.arrays import ArraySource
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.source import TILE
-from tests.source_kinds import KINDS
+from source_kinds import KINDS
 
 
 @dataclass(frozen=True)
