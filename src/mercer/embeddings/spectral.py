@@ -14,12 +14,13 @@ import numpy as np
 
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray
-from mercer.factors.bin_graph import LEAST_VALUE, BinGraph, part_vectors, settled_eigenpairs
+from mercer.factors.bin_graph import LEAST_VALUE, TOL, BinGraph, part_vectors
 from mercer.factors.binning import BinningFactor
 from mercer.factors.landmarks import LandmarkGraph
 from mercer.factors.neighbors import AffinityGraph
 from mercer.factors.quantized import QuantizedFactor
-from mercer.linalg.eigen import Eigenpairs, Solver, leading_eigenpairs
+from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.walks import leading_walk
 from mercer.rows.sample import Sample
 from mercer.rows.source import spans
@@ -159,7 +160,7 @@ def binning_map(
     m = min(m, int(is_tied.sum()))
     known = part_vectors(graph, np.where(is_tied, w * degrees, 0.0), m)
     A = graph.operator(scale, alone)
-    pairs = settled_eigenpairs(A, m, solver=solver, rng=rng, known=known)
+    pairs = leading_eigenpairs(A, m, solver=solver, tol=TOL, known=known, complete=True, rng=rng)
     kept = pairs.values > LEAST_VALUE
     U, values = pairs.vectors[:, kept], pairs.values[kept]
     vectors = graph.bin_vectors(scale[:, None] * U / values)

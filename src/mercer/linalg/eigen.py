@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +10,8 @@ import scipy.sparse as sp
 
 from mercer._run.extras import require
 from mercer._run.types import FloatArray
+from mercer.linalg.complete import ITERATIONS, complete_by_lanczos, complete_by_solver
+from mercer.linalg.eigenpairs import Eigenpairs, checked_pairs
 
 Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
 
@@ -22,16 +23,6 @@ POLISH = 3  # subspace iterations in float64 after a float32 decomposition ...
 POLISHED = 0.01  # ... which must leave residuals this small beside the last gap, that matters most
 
 
-@dataclass(frozen=True, slots=True)
-class Eigenpairs:
-    """Eigenvalues, largest first, with orthonormal vectors and ‖A v - λ v‖ for each."""
-
-    values: FloatArray  # (k,)
-    vectors: FloatArray  # (n, k)
-    residuals: FloatArray  # (k,)
-    solver: str
-
-
 def leading_eigenpairs(
     A: Any,
     k: int,
@@ -39,14 +30,33 @@ def leading_eigenpairs(
     solver: Solver = "auto",
     tol: float = 1e-6,
     max_iter: int = 1000,
+    known: FloatArray | None = None,
+    complete: bool = False,
     rng: np.random.Generator,
 ) -> Eigenpairs:
     """The k largest eigenvalues of a symmetric matrix (dense, sparse, or a linear operator).
 
     "auto" takes a dense solver for dense matrices (in float32, then polished in float64, for a few
     pairs of large ones) and ARPACK otherwise. Iterations are bounded: what was reached is returned
-    with its residuals, and the caller says in words what it is worth.
+    with its residuals.
+
+    `complete` (for operators whose products are the cost) searches for overlooked copies of
+    eigenvalues, tightens `tol` to the last gap, and takes Lanczos in place of ARPACK; there,
+    `known` are eigenvectors (rows) of the largest eigenvalue, 1, which need not be computed.
     """
+    n = A.shape[0]
+    if not complete:
+        return _solve(A, k, solver, tol, max_iter, rng)
+    if solver == "auto" and n > SMALL and k <= n // 3:
+        return complete_by_lanczos(A, k, tol, rng, np.empty((0, n)) if known is None else known[:k])
+    return complete_by_solver(
+        A, lambda wanted: _solve(A, k, solver, wanted, ITERATIONS, rng), tol, rng
+    )
+
+
+def _solve(
+    A: Any, k: int, solver: Solver, tol: float, max_iter: int, rng: np.random.Generator
+) -> Eigenpairs:
     n = A.shape[0]
     k = min(k, n)
     dense = isinstance(A, np.ndarray)
@@ -118,13 +128,3 @@ def _lobpcg(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any
 def _primme(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any:
     primme = require("primme", "primme", "eigen_solver='primme'")
     return primme.eigsh(A, k, which="LA", v0=start, tol=tol, maxiter=max_iter * k)
-
-
-def checked_pairs(A: Any, values: FloatArray, vectors: FloatArray, solver: str) -> Eigenpairs:
-    """Largest first, signs settled, with the residuals that A itself gives."""
-    order = np.argsort(values)[::-1]
-    values, vectors = np.asarray(values)[order], np.asarray(vectors)[:, order]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
-    vectors = vectors * np.where(signs == 0, 1.0, signs)
-    residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    return Eigenpairs(values, vectors, residuals, solver)

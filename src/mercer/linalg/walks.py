@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from mercer._run.types import FloatArray
-from mercer.linalg.eigen import Eigenpairs, Solver, checked_pairs, leading_eigenpairs
+from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs, checked_pairs
 
 DENSE_ROWS = 1000  # up to here a dense solver is quick, and the most reliable
 TOL = 1e-8
