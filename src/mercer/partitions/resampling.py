@@ -18,6 +18,7 @@ from mercer.embeddings.spectral import SpectralMap, factor_map
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.factors.landmarks import LandmarkGraph
 from mercer.kernels.base import Kernel
+from mercer.linalg.eigen import leading_eigenpairs
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
@@ -31,7 +32,6 @@ _jit = LazyModule("mercer.factors._landmarks_jit")
 
 STARTS = 3  # of k-means, each time
 SWEEPS = 50
-SUBSPACE = 8  # double steps from the eigenvectors of the whole to those of a half
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,9 @@ def by_landmarks(
         _jit.landmark_graph(edges.idx[ids], edges.weights[ids], weights[ids], E)
         degrees = E.sum(axis=1)
         scale = 1.0 / np.sqrt(np.maximum(degrees, 1e-10 * degrees.mean()))
-        vectors = scale[:, None] * _leading_near(
-            scale[:, None] * E * scale, found.vectors / scale[:, None]
-        )
-        vectors = vectors[:, :k]
+        start = found.values, found.vectors / scale[:, None]
+        pairs = leading_eigenpairs(scale[:, None] * E * scale, k, start=start, rng=rng)
+        vectors = (scale[:, None] * pairs.vectors)[:, :k]
         directions = _directions(unit_rows(vectors), degrees, k, rng)
         coordinates = np.empty((len(judges), vectors.shape[1]))
         _jit.mean_vectors(edges.idx[judges], edges.weights[judges], vectors, coordinates)
@@ -108,16 +107,6 @@ def by_scores(F: FloatArray, weights: FloatArray, k: int) -> Again:
         return _nearest_cone(Y, _directions(Y[ids], weights[ids], k, rng))
 
     return Again(len(F), again)
-
-
-def _leading_near(A: FloatArray, start: FloatArray) -> FloatArray:
-    """Leading eigenvectors by subspace iteration, in float32 but for the last step."""
-    V, A_single = np.linalg.qr(start)[0], A.astype(np.float32)
-    for _ in range(SUBSPACE):
-        V = np.linalg.qr(A_single @ (A_single @ V.astype(np.float32)))[0].astype(np.float64)
-    V = np.linalg.qr(A @ V)[0]
-    _, rotation = np.linalg.eigh(V.T @ (A @ V))
-    return V @ rotation[:, ::-1]
 
 
 def _directions(Y: FloatArray, weights: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
