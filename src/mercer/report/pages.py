@@ -1,4 +1,4 @@
-"""One HTML page about one fit: everything inside, nothing from elsewhere.
+"""One self-contained HTML page about one fit.
 
 `page` is a pure function of a report and a view. Texts are escaped by the template; what the script
 reads is JSON in which no tag can end; the page's own policy refuses any script but its two.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -16,12 +17,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mercer._run.budget import human_bytes
 from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
 from mercer.report.colors import DARK, DARK_REST, LIGHT, LIGHT_REST
+from mercer.report.facts import columns_table, list_facts, number, separation, share, stages_table
 from mercer.report.view import Group, View, gather
-from mercer.report.words import facts, number, share
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
@@ -33,7 +33,19 @@ GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
 
 
 def write_page(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
-    """Write `report_page` to a file, which appears when it is whole."""
+    """Write `report_page` to a file, which appears once it is complete.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write.
+    model : estimator
+        A fitted estimator of Mercer, or a fitted `Segmenter` (then X is the image).
+    X : array, path or source
+        The rows.
+    **options
+        `title` and `seed` of `report_page`.
+    """
     from mercer._run.atomic import replacing
     from mercer.rows.places import check_apart, paths_of
 
@@ -48,10 +60,19 @@ def report_page(model: Any, X: Any, *, title: str = "", seed: int = 0) -> str:
 
     Parameters
     ----------
-    model : a fitted estimator of Mercer, or a fitted `Segmenter` (then X is the image).
-    X : the rows; up to 5,000 are drawn, and the page says so.
-    title : what the page calls the data.
-    seed : of the draw and of k-means, which the clusters are compared with.
+    model : estimator
+        A fitted estimator of Mercer, or a fitted `Segmenter` (then X is the image).
+    X : array, path or source
+        The rows; up to 5,000 are drawn, and the page says so.
+    title : str, default=""
+        What the page calls the data.
+    seed : int, default=0
+        Of the draw, and of the k-means that the clusters are compared with.
+
+    Returns
+    -------
+    str
+        The HTML.
     """
     require("bokeh", "report", "the report page")
     return page(model.report_, gather(model, X, title=title, seed=seed))
@@ -65,13 +86,16 @@ def page(report: Report, view: View) -> str:
     script, charts = _template("page.js"), _charts(report, view)
     library = inline_script() if charts else ""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": number, "share": share, "bytes": human_bytes}
+    environment.filters["number"] = number
+    known = list_facts(replace(report, cluster_weights=view.weights), view.noun)
+    longest = max((stage.seconds for stage in report.stages), default=0.0) or 1.0
     markup = jinja2.utils.markupsafe.Markup
     return environment.from_string(_template("page.html")).render(
         report=report,
         view=view,
-        facts=facts(report),
-        tiles=_tiles(report, view),
+        facts=known,
+        stages=stages_table(report),
+        columns=columns_table(report),
         clusters=_clusters(report, view),
         profiles=[_profile(group) for group in view.groups],
         selection=_heat_map(view.selection),
@@ -79,7 +103,7 @@ def page(report: Report, view: View) -> str:
         grades=GRADES,
         pictures=[(p.caption, b64encode(p.png).decode(), p.shape) for p in view.pictures],
         eigenvalues=_eigenvalues(report),
-        longest=max((stage.seconds for stage in report.stages), default=0.0) or 1.0,
+        bars=[100 * stage.seconds / longest for stage in report.stages],
         has_spectrum=any(item["target_id"] == "spectrum-chart" for item in charts),
         policy=_policy(library, script),
         style=markup(_template("page.css") + _palette_css(len(view.weights))),
@@ -143,30 +167,9 @@ def _palette_css(n_clusters: int) -> str:
     )
 
 
-def _tiles(report: Report, view: View) -> list[tuple[str, str, str]]:
-    """(name, value, meaning): the figures one looks at first."""
-    tiles = [("Rows", f"{report.n_rows:,}", f"{report.n_features:,} columns, {report.dtype}")]
-    if view.weights:
-        largest = share(max(view.weights) / (sum(view.weights) or 1.0)).replace(" ", "\u00a0")
-        name = f"{view.noun.capitalize()}s"
-        tiles.append((name, f"{len(view.weights)}", f"the largest holds {largest}"))
-    if report.quality is not None and report.quality.separation is not None:
-        apart = f"{report.quality.separation:.2f}"
-        tiles.append(("Separation", apart, "1: far apart, 0: touching"))
-    if report.stability is not None:
-        tiles.append(("Stability", f"{report.stability:.2f}", "1: two halves agree"))
-    if report.gap is not None:
-        tiles.append(("Spectral gap", f"{report.gap:.2f}", "1: the number of clusters is clear"))
-    seconds = sum(stage.seconds for stage in report.stages)
-    peak = max((stage.peak_memory for stage in report.stages), default=0)
-    tiles.append(("Time", f"{seconds:.3g} s", f"peak memory {human_bytes(peak)}"))
-    return tiles
-
-
 def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
     """A line for each cluster: size, share, colour, separation."""
     total, largest = sum(view.weights) or 1.0, max(view.weights, default=1.0) or 1.0
-    each = report.quality.cluster_separation if report.quality is not None else ()
     sampled = {group.number: group.n_sampled for group in view.groups}
     return [
         {
@@ -176,7 +179,7 @@ def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
             "share": share(weight / total),
             "width": f"{100 * weight / largest:.2f}",
             "color": min(c, len(LIGHT)),
-            "separation": number(each[c]) if c < len(each) else "–",
+            "separation": separation(report, c),
             "sampled": sampled.get(c),
             "peer": None if view.peer is None else _at(view.peer.sizes, c),
         }

@@ -23,7 +23,7 @@ ACCENT = "#c8790f"
 MOST_NAMED = 12  # clusters with a colour, and so with a line in the legend
 
 
-class _Display:
+class Display:
     """What all displays share: an axes to draw on, made if none is given."""
 
     ax_: Any
@@ -39,7 +39,7 @@ class _Display:
         return ax
 
 
-class EmbeddingDisplay(_Display):
+class EmbeddingDisplay(Display):
     """Rows as points of a plane, coloured by cluster.
 
     Parameters
@@ -99,7 +99,7 @@ class EmbeddingDisplay(_Display):
         return self
 
 
-class SpectrumDisplay(_Display):
+class SpectrumDisplay(Display):
     """Eigenvalues in decreasing order, with the gap after those of the clusters.
 
     Parameters
@@ -145,7 +145,7 @@ class SpectrumDisplay(_Display):
         return self
 
 
-class TuningDisplay(_Display):
+class TuningDisplay(Display):
     """The criterion for each number of clusters and bandwidth; a frame marks the chosen pair."""
 
     def __init__(self, selection: Selection) -> None:
@@ -169,58 +169,4 @@ class TuningDisplay(_Display):
 
         ax = self._axes(ax)
         draw_scores(ax, self.selection, **options)
-        return self
-
-
-class SegmentationDisplay(_Display):
-    """An image with its segments.
-
-    Parameters
-    ----------
-    image, labels : the picture, and the segment of each of its pixels.
-    overlay : "boundaries", "average" (mean colours) or "labels" (tints).
-    """
-
-    def __init__(
-        self,
-        image: Any,
-        labels: IdArray,
-        *,
-        overlay: str = "boundaries",
-        channel_axis: int | None = -1,
-        outside: int = 0,
-    ) -> None:
-        self.image = image
-        self.labels = labels
-        self.overlay = overlay
-        self.channel_axis = channel_axis
-        self.outside = outside
-
-    @classmethod
-    def from_estimator(
-        cls, segmenter: Any, image: Any, *, overlay: str = "boundaries", ax: Any = None
-    ) -> Self:
-        """The segments of any image by a fitted `Segmenter`."""
-        check_is_fitted(segmenter)
-        return cls(
-            image,
-            segmenter.predict(image),
-            overlay=overlay,
-            channel_axis=segmenter.channel_axis,
-            outside=segmenter.start_label - 1,
-        ).plot(ax=ax)
-
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw; `options` go to ``Axes.imshow``."""
-        from mercer.image.overlays import draw_overlay
-
-        ax = self._axes(ax)
-        kind: Any = self.overlay
-        drawn = draw_overlay(
-            self.image, self.labels, kind, channel_axis=self.channel_axis, outside=self.outside
-        )
-        ax.imshow(drawn, **options)
-        n_segments = len(np.unique(self.labels[self.labels != self.outside]))
-        ax.set_title(f"{n_segments} segments", fontsize="medium")
-        ax.set_axis_off()
         return self

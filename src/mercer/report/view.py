@@ -6,6 +6,7 @@ A `View` is gathered once from a fitted model and its rows; everything after it 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,38 +88,45 @@ class View:
     first: int = 0  # what the first cluster is called
 
 
+@singledispatch
 def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SAMPLE_ROWS) -> View:
     """A sample of the rows of X as a fitted model sees them.
 
     Parameters
     ----------
-    model : any fitted estimator of Mercer, or a fitted `Segmenter` (then X is its image).
-    X : the rows, anything `mercer.as_source` takes; at most `rows` of them are read.
-    title : what the page calls the data.
-    seed : of the draw.
+    model : estimator
+        Any fitted estimator of Mercer; a model of something other than rows registers its own
+        function, as `Segmenter` does (then X is its image).
+    X : array, path or source
+        The rows, anything `mercer.as_source` takes.
+    title : str, default=""
+        What the page calls the data.
+    seed : int, default=0
+        Of the draw of rows.
+    rows : int, default=5000
+        How many rows are read at most.
+
+    Returns
+    -------
+    View
+        The rows with their labels and coordinates.
     """
     check_is_fitted(model)
-    if hasattr(model, "n_segments_"):
-        from mercer.report.segments import gather_segments
-
-        return gather_segments(model, X, title=title, seed=seed, rows=rows)
     source = checked_source(X)
     check_features(model, source)
-    rng = np.random.default_rng(seed)
-    ids = draw(source.n_rows, rows, rng)
+    ids = draw(source.n_rows, rows, np.random.default_rng(seed))
     taken = source.take(ids)
-    has_clusters = hasattr(model, "predict")
-    labels = model.predict(_named(taken, source)) if has_clusters else np.zeros(len(ids), np.intp)
-    Z = _embedding(model, taken, source)
-    maps = _maps(Z, taken, labels, source)
-    weights = tuple(model.report_.cluster_weights) if has_clusters else ()
+    named, weights = _named(taken, source), tuple(model.report_.cluster_weights)
+    labels = model.predict(named) if weights else np.zeros(len(ids), np.intp)
+    with config_context(transform_output="default"):
+        Z = np.asarray(model.transform(named), np.float64)
     return describe(
         taken,
         ids,
         labels,
-        maps,
+        _maps(Z, taken, labels, source),
         weights,
-        space=_table(taken) if Z is None else Z,
+        space=Z,
         names=column_names(source),
         n_rows=source.n_rows,
         title=title,
@@ -214,18 +222,9 @@ def plane(Z: FloatArray, name: str, axis: str) -> Map:
     return Map(name, axes, centred @ (directions * signs))
 
 
-def _embedding(model: Any, taken: Rows, source: Source) -> FloatArray | None:
-    if not hasattr(model, "transform"):
-        return None
-    with config_context(transform_output="default"):
-        return np.asarray(model.transform(_named(taken, source)), np.float64)
-
-
-def _maps(Z: FloatArray | None, taken: Rows, labels: IdArray, source: Source) -> tuple[Map, ...]:
+def _maps(Z: FloatArray, taken: Rows, labels: IdArray, source: Source) -> tuple[Map, ...]:
     """The embedding, and the rows themselves where they are a table."""
-    maps = []
-    if Z is not None and Z.shape[1]:
-        maps.append(star(Z, labels, "Embedding", "coordinate"))
+    maps = [star(Z, labels, "Embedding", "coordinate")] if Z.shape[1] else []
     if not isinstance(taken, BlockRows) and source.n_features <= MOST_WIDE:
         own = plane(_dense(taken), "Data", "column")
         names = column_names(source)
