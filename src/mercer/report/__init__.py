@@ -1,4 +1,4 @@
-"""What a person looks at after a fit."""
+"""The fit report in all its forms, and plots of a fit."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mercer.report.view import View
 
 
-MANY = 2000  # points from which they are drawn smaller
+MANY = 2000  # more points than that are drawn smaller
 
 
 def scatter(view: View) -> Any:
@@ -80,7 +80,7 @@ def scatter(view: View) -> Any:
 
 
 def spectrum(report: Report) -> Any:
-    """Eigenvalues by rank, the gap after the clusters' own shaded."""
+    """Eigenvalues in order, the gap after those of the clusters shaded."""
     from bokeh.models import BoxAnnotation, ColumnDataSource, HoverTool
 
     values = np.asarray(report.eigenvalues)
@@ -119,7 +119,7 @@ def chart_item(chart: Any, target: str) -> dict[str, Any]:
 
 
 def inline_script() -> str:
-    """Bokeh's own script, without widgets and without anything from elsewhere."""
+    """Bokeh's own script, without widgets."""
     from bokeh.resources import Resources
 
     script = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
@@ -165,7 +165,7 @@ def _figure(name: str, height: int, **options: Any) -> Any:
 
 
 def _columns(view: View) -> dict[str, Any]:
-    """Columns under names of our own: those of the user are never parsed."""
+    """Columns under fixed names: those of the user are never parsed."""
     columns: dict[str, Any] = {
         "row": view.rows.astype(np.int32) if view.n_rows < 2**31 else view.rows.astype(float),
         "cluster": view.labels.astype(np.int32),

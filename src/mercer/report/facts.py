@@ -63,6 +63,7 @@ def list_facts(report: Report, noun: str = "cluster") -> list[Fact]:
     peak = max((stage.peak_memory for stage in r.stages), default=0)
     time, memory = f"{seconds:.3g} s", human_bytes(peak)
     stream = ", ".join(f"{value:,.4g} {name}" for name, value in r.stream.items())
+    solver = f"; solver: {r.solver}" if r.solver else ""
     clear, touching = f"1: the number of {noun}s is clear", "1: far apart, 0: touching"
     listed = [
         Fact("rows", r.n_rows, f"{n} ({r.n_distinct:,} distinct rows in the sample)", n, columns),
@@ -76,7 +77,7 @@ def list_facts(report: Report, noun: str = "cluster") -> list[Fact]:
         Fact("inertia", r.inertia, f"{number(r.inertia)} after {r.n_iter} sweeps"),
         Fact("explained", r.explained, f"{share(r.explained)} of the kernel, by the centres"),
         Fact("eigenvalues", r.eigenvalues, _first(r.eigenvalues, VALUES, ".4f")),
-        Fact("residual", r.residuals, f"{max(r.residuals, default=0):.1e}, the largest"),
+        Fact("residual", r.residuals, f"{max(r.residuals, default=0):.1e} at most{solver}"),
         _score("spectral gap", r.gap, f"(relative, after the eigenvalues of the {noun}s)", clear),
         _score("separation", apart, f"(on {n_judged:,} rows; {touching})", touching),
         _score("stability", r.stability, "(ARI of two halves of the rows)", "1: two halves agree"),

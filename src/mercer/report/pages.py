@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
 from mercer.report.colors import DARK, DARK_REST, LIGHT, LIGHT_REST
-from mercer.report.facts import columns_table, list_facts, number, separation, share, stages_table
+from mercer.report.facts import columns_table, list_facts, number, share, stages_table
 from mercer.report.view import Group, View, gather
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mercer.selection.result import Selection
 
 
-STRONG = 2.0  # spreads from the mean at which a profile's cell is fully coloured
+STRONG = 2.0  # standard deviations from the mean at which a cell of a profile is fully coloured
 GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
 
 
@@ -96,7 +96,7 @@ def page(report: Report, view: View) -> str:
         facts=known,
         stages=stages_table(report),
         columns=columns_table(report),
-        clusters=_clusters(report, view),
+        clusters=_clusters(view),
         profiles=[_profile(group) for group in view.groups],
         selection=_heat_map(view.selection),
         trust=_trust(report),
@@ -106,7 +106,7 @@ def page(report: Report, view: View) -> str:
         bars=[100 * stage.seconds / longest for stage in report.stages],
         has_spectrum=any(item["target_id"] == "spectrum-chart" for item in charts),
         policy=_policy(library, script),
-        style=markup(_template("page.css") + _palette_css(len(view.weights))),
+        style=markup(_template("page.css") + _palette_css()),
         library=markup(library),
         script=markup(script),
         data=markup(_script_json(_data(view, charts))),
@@ -121,7 +121,7 @@ def _charts(report: Report, view: View) -> list[dict[str, Any]]:
 
 
 def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the script needs beside the charts."""
+    """What the script of the page reads."""
     return {
         "charts": charts,
         "maps": [{"axes": list(m.axes), "flipped": m.is_flipped} for m in view.maps],
@@ -143,7 +143,7 @@ def _script_json(values: Any) -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """Only these scripts may run, and nothing may be fetched."""
+    """A policy by which only these scripts run and nothing is fetched."""
     hashes = (b64encode(sha256(script.encode()).digest()).decode() for script in scripts if script)
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return (
@@ -157,8 +157,8 @@ def _template(name: str) -> str:
     return (files("mercer.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _palette_css(n_clusters: int) -> str:
-    """The clusters' colours as properties of the page, for both themes."""
+def _palette_css() -> str:
+    """The colours of clusters as properties of the page, for both themes."""
     light = "".join(f"--c{j}:{color};" for j, color in enumerate((*LIGHT, LIGHT_REST)))
     dark = "".join(f"--c{j}:{color};" for j, color in enumerate((*DARK, DARK_REST)))
     return (
@@ -167,8 +167,8 @@ def _palette_css(n_clusters: int) -> str:
     )
 
 
-def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
-    """A line for each cluster: size, share, colour, separation."""
+def _clusters(view: View) -> list[dict[str, Any]]:
+    """Size, share and colour of each cluster, and its size by k-means."""
     total, largest = sum(view.weights) or 1.0, max(view.weights, default=1.0) or 1.0
     sampled = {group.number: group.n_sampled for group in view.groups}
     return [
@@ -179,7 +179,6 @@ def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
             "share": share(weight / total),
             "width": f"{100 * weight / largest:.2f}",
             "color": min(c, len(LIGHT)),
-            "separation": separation(report, c),
             "sampled": sampled.get(c),
             "peer": None if view.peer is None else _at(view.peer.sizes, c),
         }
@@ -206,7 +205,7 @@ def _profile(group: Group) -> dict[str, Any]:
 
 
 def _heat_map(selection: Selection | None) -> dict[str, Any] | None:
-    """The search as a table: the darker, the better."""
+    """The search as a table: darker is better."""
     if selection is None or not selection.is_feasible:
         return None
     finite = [float(s) for s in selection.scores.ravel() if s == s]

@@ -24,7 +24,7 @@ MOST_NAMED = 12  # clusters with a colour, and so with a line in the legend
 
 
 class Display:
-    """What all displays share: an axes to draw on, made if none is given."""
+    """Base of displays: an axes to draw on, made if none is given."""
 
     ax_: Any
     figure_: Any
@@ -44,9 +44,12 @@ class EmbeddingDisplay(Display):
 
     Parameters
     ----------
-    xy : (n, 2) coordinates.
-    labels : (n,) clusters, numbered from 0.
-    axes : what the two coordinates are called.
+    xy : array of shape (n, 2)
+        Coordinates.
+    labels : array of shape (n,)
+        Clusters, numbered from 0.
+    axes : tuple of str, default=("", "")
+        Names of the two coordinates.
 
     Examples
     --------
@@ -70,9 +73,20 @@ class EmbeddingDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, *, of: str | None = None, seed: int = 0, ax: Any = None
     ) -> Self:
-        """The rows of X (a sample of 5,000 where there are more) as a fitted estimator sees them.
+        """Draw the rows of X, or a sample of 5,000, as a fitted estimator sees them.
 
-        of : "Embedding" or "Data"; None is what the report page shows first.
+        Parameters
+        ----------
+        estimator : estimator
+            Any fitted estimator of Mercer.
+        X : array, path or source
+            The rows.
+        of : {"Embedding", "Data"} or None, default=None
+            Which coordinates; None are those that the report page shows first.
+        seed : int, default=0
+            Of the sample.
+        ax : matplotlib axes or None, default=None
+            Where to draw; None makes a new figure.
         """
         from mercer.report.view import gather
 
@@ -104,9 +118,12 @@ class SpectrumDisplay(Display):
 
     Parameters
     ----------
-    eigenvalues : (m,) largest first.
-    n_clusters : how many of them belong to clusters; None marks no gap.
-    gap : the relative gap, to be written beside it.
+    eigenvalues : array of shape (m,)
+        Largest first.
+    n_clusters : int or None, default=None
+        How many of them belong to clusters; None marks no gap.
+    gap : float or None, default=None
+        The relative gap, for the title.
     """
 
     def __init__(
@@ -118,7 +135,7 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """The spectrum of a fitted estimator."""
+        """Draw the spectrum of a fitted estimator."""
         check_is_fitted(estimator)
         report = estimator.report_
         if not report.eigenvalues:
@@ -146,14 +163,20 @@ class SpectrumDisplay(Display):
 
 
 class TuningDisplay(Display):
-    """The criterion for each number of clusters and bandwidth; a frame marks the chosen pair."""
+    """The criterion for each number of clusters and bandwidth; a frame marks the chosen pair.
+
+    Parameters
+    ----------
+    selection : Selection
+        The result of `mercer.selection.search`, or ``selection_`` of an estimator.
+    """
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """The search behind a fitted estimator (``n_clusters="auto"`` or ``gamma="auto"``)."""
+        """Draw the search of a fitted estimator (``n_clusters="auto"`` or ``gamma="auto"``)."""
         check_is_fitted(estimator)
         selection = getattr(estimator, "selection_", None)
         if selection is None:

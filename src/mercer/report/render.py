@@ -45,7 +45,7 @@ def as_markdown(report: Report) -> str:
 
 
 def as_card(report: Report) -> str:
-    """HTML without scripts, readable on light and dark grounds; every text is escaped."""
+    """HTML without scripts, readable on light and dark backgrounds; every text is escaped."""
     rows = "".join(
         f'<tr><th scope="row" style="{CELL};font-weight:600">{_escape(fact.name)}</th>'
         f'<td style="{CELL}">{_escape(fact.text)}</td></tr>'
