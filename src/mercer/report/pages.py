@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import chain, repeat
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
 from mercer.report.colors import DARK, DARK_REST, LIGHT, LIGHT_REST
-from mercer.report.facts import columns_table, list_facts, number, share, stages_table
+from mercer.report.facts import Table, columns_table, list_facts, number, share, stages_table
 from mercer.report.view import Group, View, gather
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 
 STRONG = 2.0  # standard deviations from the mean at which a cell of a profile is fully coloured
-GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
 
 
 def write_page(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
@@ -99,8 +99,7 @@ def page(report: Report, view: View) -> str:
         clusters=_clusters(view),
         profiles=[_profile(group) for group in view.groups],
         selection=_heat_map(view.selection),
-        trust=_trust(report),
-        grades=GRADES,
+        trust=report.trust,
         pictures=[(p.caption, b64encode(p.png).decode(), p.shape) for p in view.pictures],
         eigenvalues=_eigenvalues(report),
         bars=[100 * stage.seconds / longest for stage in report.stages],
@@ -171,6 +170,7 @@ def _clusters(view: View) -> list[dict[str, Any]]:
     """Size, share and colour of each cluster, and its size by k-means."""
     total, largest = sum(view.weights) or 1.0, max(view.weights, default=1.0) or 1.0
     sampled = {group.number: group.n_sampled for group in view.groups}
+    by_peer = () if view.peer is None else view.peer.sizes
     return [
         {
             "number": c,
@@ -180,14 +180,10 @@ def _clusters(view: View) -> list[dict[str, Any]]:
             "width": f"{100 * weight / largest:.2f}",
             "color": min(c, len(LIGHT)),
             "sampled": sampled.get(c),
-            "peer": None if view.peer is None else _at(view.peer.sizes, c),
+            "peer": by_peer[c] if c < len(by_peer) else 0,
         }
         for c, weight in enumerate(view.weights)
     ]
-
-
-def _at(values: tuple[int, ...], place: int) -> int:
-    return values[place] if place < len(values) else 0
 
 
 def _profile(group: Group) -> dict[str, Any]:
@@ -228,15 +224,8 @@ def _heat_map(selection: Selection | None) -> dict[str, Any] | None:
     return {"sizes": selection.n_clusters, "rows": rows, "found": selection, "best": best}
 
 
-def _trust(report: Report) -> Any:
-    trust = report.trust
-    return trust if trust is not None and trust.grade in GRADES else None
-
-
-def _eigenvalues(report: Report) -> list[tuple[int, str, str]]:
-    residuals = report.residuals or (None,) * len(report.eigenvalues)
+def _eigenvalues(report: Report) -> Table:
+    residuals = chain((f"{residual:.1e}" for residual in report.residuals), repeat("–"))
     pairs = zip(report.eigenvalues, residuals, strict=False)
-    return [
-        (j, f"{value:.6g}", "–" if residual is None else f"{residual:.1e}")
-        for j, (value, residual) in enumerate(pairs, start=1)
-    ]
+    rows = ((f"{j}", f"{value:.6g}", residual) for j, (value, residual) in enumerate(pairs, 1))
+    return Table("Eigenvalues", ("number", "eigenvalue", "residual"), tuple(rows))
