@@ -401,7 +401,7 @@ def command(*arguments, **more):
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    monkeypatch.setattr("mercer.cli.stream.PIECE_ROWS", 50)
+    monkeypatch.setattr("mercer.cli.stream.BATCH_ROWS", 50)
 
 
 def streamed(pieces, tmp_path, **more):
@@ -412,7 +412,7 @@ def streamed(pieces, tmp_path, **more):
 
 
 def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
     from mercer.io import read_labels
 
     X, _ = clusters()
@@ -421,7 +421,7 @@ def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
     expected, model = [], make()
     for piece in (*np.split(X[:230], range(50, 230, 50)), *np.split(X[230:], range(50, 270, 50))):
         expected.append(model.partial_fit(piece).predict(piece))
-    pieces = pieces_of([tmp_path / "a.npy", tmp_path / "b.csv"], "csv")
+    pieces = batches_of([tmp_path / "a.npy", tmp_path / "b.csv"], "csv")
     streamed(pieces, tmp_path)
     assert np.array_equal(read_labels(tmp_path / "labels.csv"), np.concatenate(expected))
     assert_same_stream(mercer.load(tmp_path / "stream.model"), model, X)
@@ -431,10 +431,10 @@ def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
 def test_a_stopped_stream_resumes_to_the_same_labels(stop, in_pieces, tmp_path):
     X, _ = clusters()
     np.save(tmp_path / "rows.npy", X)
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
 
     def rows():
-        return pieces_of([tmp_path / "rows.npy"], "csv")
+        return batches_of([tmp_path / "rows.npy"], "csv")
 
     whole = tmp_path / "whole"
     whole.mkdir()

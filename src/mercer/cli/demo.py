@@ -4,6 +4,7 @@ and a picture is drawn and segmented."""
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from mercer._run.atomic import replacing
+from mercer._run.extras import require
 from mercer._run.types import FloatArray, IdArray
 from mercer.cli.methods import DEFAULT_METHOD, make_estimator
-from mercer.cli.picture import draw_clusterings
-from mercer.cli.pictures import plan_files, segment_files
 from mercer.cli.progress_bar import progress
+from mercer.cli.segment import plan_files, segment_files
 from mercer.cli.show import show_report, show_segments, show_written
 from mercer.cli.work import cluster_file
 from mercer.datasets import rings
@@ -28,6 +29,8 @@ from mercer.metrics import accuracy, adjusted_rand, normalized_mutual_info
 FILES = ("data.npy", "labels.parquet", "model.mercer", "demo.png")
 PICTURES = ("landscape.png", "segments.png")
 N_CLUSTERS, N_SEGMENTS = 3, 5
+COLORS = ("#3B6FB6", "#E8853A", "#3A9A78")  # distinct for the colour-blind too
+INK = "#222222"
 
 MEASURES = {"NMI": normalized_mutual_info, "ARI": adjusted_rand, "accuracy": accuracy}
 
@@ -121,7 +124,7 @@ def _draw(path: Path, X: FloatArray, results: Labels, *, landmarks: FloatArray) 
         for name, (true, found) in results.items()
     }
     try:
-        draw_clusterings(path, X, titles, landmarks=landmarks)
+        _draw_clusterings(path, X, titles, landmarks=landmarks)
     except MissingExtraError as error:
         typer.echo(f"no picture: {error}", err=True)
         return False
@@ -138,12 +141,59 @@ def _segment(folder: Path, seed: int) -> None:
         write_image(picture, image)
         files = shlex.join(map(str, (picture, "--out", segments)))
         typer.echo(f"\n$ mercer segment -k {N_SEGMENTS} --seed {seed} {files}\n")
-        plans = plan_files([picture], segments, None)
+        jobs = plan_files([picture], segments, None)
         segmenter = Segmenter(N_SEGMENTS, random_state=seed)
-        outcomes = list(segment_files(plans, segmenter, overlay="boundaries"))
+        outcomes = list(segment_files(jobs, segmenter, overlay="boundaries"))
     except MissingExtraError as error:
         typer.echo(f"no segmentation: {error}", err=True)
         return
     show_segments(outcomes, quiet=False)
     found = segmenter.fit(image).labels_
     typer.echo(f"against the truth: ARI {adjusted_rand(true.ravel(), found.ravel()):z.3f}")
+
+
+def _draw_clusterings(
+    path: Path, X: FloatArray, clusterings: Mapping[str, IdArray], *, landmarks: FloatArray
+) -> None:
+    """Write a PNG with a panel for each clustering of X; the last one shows the landmarks too."""
+    require("matplotlib", "plot", "drawing the picture")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5 * len(clusterings), 5.5), facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.9, wspace=0.02)
+    panels = figure.subplots(1, len(clusterings), squeeze=False)[0]
+    for panel, (title, labels) in zip(panels, clusterings.items(), strict=True):
+        _draw_rows(panel, X, labels)
+        panel.set_title(title, fontsize=15, color=INK, pad=10)
+    _draw_landmarks(panels[-1], landmarks)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        figure.savefig(file, format="png", dpi=150)
+
+
+def _draw_rows(panel: Any, X: FloatArray, labels: IdArray) -> None:
+    size = float(np.clip(40_000 / len(X), 1.5, 12.0))
+    panel.scatter(*X.T, s=size, c=np.take(COLORS, labels), alpha=0.5, linewidths=0)
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+
+
+def _draw_landmarks(panel: Any, landmarks: FloatArray) -> None:
+    size = float(np.clip(7_000 / len(landmarks), 7.0, 34.0))
+    panel.scatter(
+        *landmarks.T,
+        s=size,
+        c="white",
+        edgecolors=INK,
+        linewidths=0.12 * size**0.5,
+        label=f"{len(landmarks):,} landmarks",
+    )
+    panel.legend(
+        loc="lower right",
+        frameon=False,
+        fontsize=11,
+        labelcolor=INK,
+        handletextpad=0.2,
+        borderaxespad=0.1,
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from mercer.cli.words import in_options, say
+from mercer.cli.vocabulary import in_options, say
 
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
 

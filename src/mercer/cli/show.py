@@ -13,15 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from mercer._run.printable import printable
-from mercer.cli.words import say
+from mercer.cli.vocabulary import say
 
 if TYPE_CHECKING:
-    from mercer.cli.pictures import Outcome
+    from mercer.cli.segment import Outcome
     from mercer.report import Report
 
 
 SIZES = 12  # clusters whose size is shown
 VALUES = 8  # eigenvalues that are shown
+NOTHING_WRITTEN = "nothing was written: --out FILE keeps the labels, --model FILE the model"
 
 
 def show_report(report: Report) -> None:
@@ -37,13 +38,13 @@ def show_json(values: Mapping[str, object], written: Mapping[str, Path | None]) 
     typer.echo(json.dumps({**values, "written": paths}, indent=2))
 
 
-def show_written(written: Mapping[str, Path | None]) -> None:
+def show_written(written: Mapping[str, Path | None], advice: str = NOTHING_WRITTEN) -> None:
     """A line for each file, or how to get one."""
     for what, path in written.items():
         if path is not None:
             say(f"wrote {path}  ({what})")
-    if not any(written.values()):
-        typer.echo("nothing was written: --out FILE keeps the labels, --model FILE the model")
+    if advice and not any(written.values()):
+        typer.echo(advice)
 
 
 def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
@@ -52,14 +53,14 @@ def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
     for outcome in outcomes:
         if not outcome.error and not quiet:
             height, width = outcome.shape
-            paths = (outcome.plan.picture, outcome.plan.labels)
+            paths = (outcome.job.picture, outcome.job.labels)
             written = ", ".join(str(path) for path in paths if path is not None)
             say(
-                f"{outcome.plan.image}  {height:,} × {width:,}, {outcome.n_segments} segments, "
+                f"{outcome.job.image}  {height:,} × {width:,}, {outcome.n_segments} segments, "
                 f"{outcome.seconds:.2f} s  → {written}"
             )
     for outcome in failed:
-        name = f"{outcome.plan.image}"
+        name = f"{outcome.job.image}"
         where = "" if outcome.error.startswith(name) else f"{name}: "
         say(f"error: {where}{outcome.error}", err=True)
     if failed and len(outcomes) > 1:

@@ -29,7 +29,7 @@ class Record:
     """Rows that a run has read and labels that it has written."""
 
     n_rows: int = 0
-    rows: str = ""  # SHA-256 of the rows, piece by piece
+    rows: str = ""  # SHA-256 of the rows, batch by batch
     ends: tuple[int, ...] = ()  # where the input ended once; it may have grown since
     n_labels: int = 0  # 0 in the first snapshot, which comes before the labels
     n_bytes: int = 0  # of the file of labels; 0 for standard output
@@ -47,16 +47,16 @@ class Record:
         return record if is_sound else None
 
 
-class Pieces:
-    """Pieces of rows, counted and hashed as they go by."""
+class Batches:
+    """Batches of rows, counted and hashed as they go by."""
 
-    def __init__(self, pieces: Iterator[FloatArray], ends: tuple[int, ...] = ()) -> None:
+    def __init__(self, batches: Iterator[FloatArray], ends: tuple[int, ...] = ()) -> None:
         self.n_rows, self.ends = 0, ends
         self._digest = hashlib.sha256()
-        self._pieces = _cut(pieces, ends)
+        self._batches = _cut(batches, ends)
 
     def __iter__(self) -> Iterator[FloatArray]:
-        for rows in self._pieces:
+        for rows in self._batches:
             self.n_rows += len(rows)
             self._digest.update(f"{rows.shape} {rows.dtype.str}".encode())
             self._digest.update(np.ascontiguousarray(rows).data)
@@ -65,12 +65,12 @@ class Pieces:
     def skip(self, known: Record) -> list[FloatArray]:
         """Pass over the rows of a record, which must be these; those without labels are returned.
 
-        Labels depend on the pieces that rows come in, so these must be the same too.
+        Labels depend on the batches that rows come in, so these must be the same too.
         """
         unlabelled = []
-        pieces = iter(self)
+        batches = iter(self)
         while self.n_rows < known.n_rows:
-            rows = next(pieces, None)
+            rows = next(batches, None)
             if rows is None:
                 raise ValueError(
                     f"the input has {self.n_rows} rows, but the model has seen {known.n_rows}: "
@@ -81,7 +81,7 @@ class Pieces:
         if known.n_rows and (self.n_rows, self.rows()) != (known.n_rows, known.rows):
             raise ValueError(
                 f"the first {known.n_rows} rows of the input are not those that the model has "
-                "seen, or come in other pieces: --resume wants the same input again, from its "
+                "seen, or come in other batches: --resume wants the same input again, from its "
                 f"beginning; or {ANEW}"
             )
         return unlabelled
@@ -213,13 +213,13 @@ def label_lines(path: Path | None, known: Record) -> LabelFile | StandardOutput:
 
 
 def save_snapshot(
-    model: Any, path: Path, pieces: Pieces, lines: LabelFile | StandardOutput
+    model: Any, path: Path, batches: Batches, lines: LabelFile | StandardOutput
 ) -> None:
     """The model and what it has read and written; the labels are on the disk already."""
     from mercer.io.model import write_model
 
     record = Record(
-        pieces.n_rows, pieces.rows(), pieces.ends, lines.n_labels, lines.n_bytes, lines.labels()
+        batches.n_rows, batches.rows(), batches.ends, lines.n_labels, lines.n_bytes, lines.labels()
     )
     write_model(model, path, {"stream": asdict(record)})
 
@@ -253,9 +253,9 @@ def load_snapshot(estimator: Any, path: Path | None) -> tuple[Any, Record]:
     return model.set_params(**{name: asked[name] for name in FREE}), record
 
 
-def _cut(pieces: Iterator[FloatArray], ends: tuple[int, ...]) -> Iterator[FloatArray]:
-    """The pieces, cut where the input ended before it grew."""
+def _cut(batches: Iterator[FloatArray], ends: tuple[int, ...]) -> Iterator[FloatArray]:
+    """The batches, cut where the input ended before it grew."""
     row = 0
-    for rows in pieces:
+    for rows in batches:
         yield from np.split(rows, [end - row for end in ends if row < end < row + len(rows)])
         row += len(rows)

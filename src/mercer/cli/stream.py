@@ -12,8 +12,8 @@ import numpy as np
 
 from mercer._run.types import FloatArray
 from mercer.cli.snapshots import (
+    Batches,
     LabelFile,
-    Pieces,
     Record,
     StandardOutput,
     label_lines,
@@ -21,7 +21,7 @@ from mercer.cli.snapshots import (
     save_snapshot,
 )
 
-PIECE_ROWS = 1000  # of a file or of lines that are read at once
+BATCH_ROWS = 1000  # of a file or of lines that are read at once
 SIGNS = {  # what binary files begin with, and what to do with them
     b"\x93NUMPY": ("npy", "an array in .npy format", "add --format npy"),
     b"\xff\xff\xff\xff": ("arrow", "an Arrow IPC stream", "add --format arrow"),
@@ -36,7 +36,7 @@ ARROW_SUFFIXES = (".arrow", ".arrows", ".ipc", ".feather")
 
 
 def stream_rows(
-    pieces: Iterator[FloatArray],
+    batches: Iterator[FloatArray],
     estimator: Any,
     *,
     labels: Path | None,
@@ -44,7 +44,7 @@ def stream_rows(
     every: int,
     resume: bool,
 ) -> Any:
-    """Feed the pieces to the estimator; write the label of each row once there is a model.
+    """Feed the batches to the estimator; write the label of each row once there is a model.
 
     The first snapshot takes the place of an older one before the first label is written; every
     later one comes after the labels that it knows of. A snapshot appears whole or not at all. So
@@ -53,7 +53,7 @@ def stream_rows(
     and what follows is what would have followed.
     """
     model, known = load_snapshot(estimator, snapshot) if resume else (estimator, Record())
-    source = Pieces(pieces, known.ends)
+    source = Batches(batches, known.ends)
     waiting = source.skip(known)
     with closing(label_lines(labels, known)) as lines:
         if known.n_rows:
@@ -77,8 +77,8 @@ def stream_rows(
 
 def _write_labels(model: Any, waiting: list[FloatArray], lines: LabelFile | StandardOutput) -> None:
     """The labels of the rows that wait for them, by the model as it is."""
-    for piece in waiting:
-        lines.write(model.predict(piece))
+    for batch in waiting:
+        lines.write(model.predict(batch))
     waiting.clear()
 
 
@@ -93,8 +93,8 @@ def _check_rows(model: Any, waiting: list[FloatArray]) -> None:
         )
 
 
-def pieces_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
-    """Rows in pieces, file after file; standard input where there is none."""
+def batches_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
+    """Rows in batches, file after file; standard input where there is none."""
     named = [file for file in files if str(file) != "-"]
     if not named:
         stream: Any = sys.stdin.buffer
@@ -104,22 +104,22 @@ def pieces_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
     if len(named) < len(files):
         raise ValueError("standard input (-) cannot be mixed with files; name one or the other")
     for file in named:
-        yield from _pieces_of_file(file)
+        yield from _batches_of_file(file)
 
 
-def _pieces_of_file(file: Path) -> Iterator[FloatArray]:
+def _batches_of_file(file: Path) -> Iterator[FloatArray]:
     if file.suffix.lower() in ARROW_SUFFIXES:
         with file.open("rb") as stream:
-            yield from _arrow_pieces(stream)
+            yield from _arrow_batches(stream)
         return
     from mercer.rows import as_source
 
     source = as_source(file)
-    for start in range(0, source.n_rows, PIECE_ROWS):
-        yield source.read(start, start + PIECE_ROWS)
+    for start in range(0, source.n_rows, BATCH_ROWS):
+        yield source.read(start, start + BATCH_ROWS)
 
 
-def _arrow_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
+def _arrow_batches(stream: IO[bytes]) -> Iterator[FloatArray]:
     """The record batches of an IPC stream or file."""
     from mercer._run.extras import require
 
@@ -142,21 +142,21 @@ def _arrow_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
         raise ValueError(f"the input is no Arrow IPC stream, or was cut short ({error})") from error
 
 
-def _csv_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
+def _csv_batches(stream: IO[bytes]) -> Iterator[FloatArray]:
     """Lines of numbers between commas; a first line of names is left out."""
     lines: list[str] = []
     for number, line in enumerate(stream):
         text = _text(line, number).strip()
         if text and not (number == 0 and _is_title(text)):
             lines.append(text)
-        if len(lines) == PIECE_ROWS:
+        if len(lines) == BATCH_ROWS:
             yield _parsed(lines, number)
             lines = []
     if lines:
         yield _parsed(lines, -1)
 
 
-def _npy_pieces(stream: Any) -> Iterator[FloatArray]:
+def _npy_batches(stream: Any) -> Iterator[FloatArray]:
     """Arrays in .npy format, one after another."""
     while stream.peek(1):
         try:
@@ -165,8 +165,8 @@ def _npy_pieces(stream: Any) -> Iterator[FloatArray]:
             raise ValueError(f"the input is no array in .npy format ({error})") from error
         if rows.ndim != 2:
             raise ValueError(f"an array of the input has shape {rows.shape}; 2-d ones are wanted")
-        for start in range(0, len(rows), PIECE_ROWS):
-            yield _numbers(rows[start : start + PIECE_ROWS])
+        for start in range(0, len(rows), BATCH_ROWS):
+            yield _numbers(rows[start : start + BATCH_ROWS])
 
 
 class _Pipe:
@@ -176,7 +176,7 @@ class _Pipe:
         self.read = stream.read
 
 
-READERS = {"arrow": _arrow_pieces, "csv": _csv_pieces, "npy": _npy_pieces}
+READERS = {"arrow": _arrow_batches, "csv": _csv_batches, "npy": _npy_batches}
 
 
 def _check_kind(head: bytes, input_format: str) -> None:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mercer._run.paths import demand_path
+from mercer.cli.derive import with_signature
 from mercer.cli.errors import readable_errors
 from mercer.cli.examples import EXAMPLES
-from mercer.cli.words import speaking_of
+from mercer.cli.options import option
+from mercer.cli.vocabulary import speaking_of
 
 EXIT_CODES = {
-    0: "all went well",
-    1: "the input or the work had an error",
-    2: "the command line was wrong",
+    0: "success",
+    1: "an error in the input or during the work",
+    2: "a wrong command line",
     130: "interrupted (Ctrl-C)",
 }
+DEBUG = inspect.Parameter(
+    "debug",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, option("--debug", help="Show the traceback of an error.")],
+)
 ROOM = 72  # columns below which boxes and tables leave no room for words
 
 
@@ -37,7 +47,19 @@ class Verbs(typer.Typer):
         )
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        return super().command(name, **{"cls": Verb, **options})
+        """Register a verb; errors are a line unless its option --debug is given."""
+        register = super().command(name, **{"cls": Verb, **options})
+
+        def decorate(verb: Callable[..., None]) -> Any:
+            @wraps(verb)
+            def run(*, debug: bool, **values: Any) -> None:
+                with readable_errors(debug=debug):
+                    verb(**values)
+
+            signature = inspect.signature(verb, eval_str=True)
+            return register(with_signature(run, [*signature.parameters.values(), DEBUG]))
+
+        return decorate
 
 
 class PlainFlags:
@@ -52,7 +74,7 @@ class PlainFlags:
 
 
 class Verb(PlainFlags, TyperCommand):
-    """A verb whose help ends with its examples, and whose files are there before it begins."""
+    """A verb: its files exist before it starts, and its help ends with examples."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with speaking_of(self.params, ()):
@@ -60,7 +82,7 @@ class Verb(PlainFlags, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         with speaking_of(self.params, ctx.params.values()):
-            with readable_errors(debug=ctx.params.get("debug", False)):
+            with readable_errors(debug=ctx.params["debug"]):
                 for parameter in self.params:
                     path = ctx.params.get(parameter.name)
                     if parameter.param_type_name == "argument" and isinstance(path, Path):
@@ -77,12 +99,12 @@ class Verb(PlainFlags, TyperCommand):
 
 
 class Group(PlainFlags, TyperGroup):
-    """The list of verbs, with where to begin and what exit codes mean."""
+    """The list of verbs, where to start and what exit codes mean."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         codes = "\n".join(f"   {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
         formatter.write(
-            "\n Begin with `mercer demo`; `mercer VERB --help` has two examples of each verb.\n"
+            "\n Start with `mercer demo`; `mercer VERB --help` shows two examples of each verb.\n"
             f"\n Exit codes\n{codes}\n"
         )

@@ -14,6 +14,12 @@ import typer
 
 from mercer._run.printable import printable
 
+SPELLINGS = {  # where not spelt like the parameter alone
+    "n_clusters": ("--n-clusters", "-k"),
+    "n_segments": ("--n-segments", "-k"),
+    "n_jobs": ("--jobs", "--n-jobs"),
+    "random_state": ("--seed", "--random-state"),
+}
 VALUE = r"""(\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s;,:()]*)"""  # what follows "parameter="
 
 
@@ -26,6 +32,11 @@ class Vocabulary:
 
 
 _vocabulary: ContextVar[Vocabulary | None] = ContextVar("mercer_vocabulary", default=None)
+
+
+def option_of(name: str) -> str:
+    """What the command line calls a parameter."""
+    return SPELLINGS.get(name, ("--" + name.replace("_", "-"),))[0]
 
 
 @contextmanager

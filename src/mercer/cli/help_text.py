@@ -1,0 +1,67 @@
+"""The help of an option, made from the descriptions of a parameter in docstrings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mercer.cli.domains import Domain
+from mercer.cli.signatures import Parameter, parameters_of
+from mercer.cli.vocabulary import option_of
+
+SHARED = "mercer.estimators:KernelKMeans"  # describes the parameters that all estimators have
+OBJECTS = re.compile(r"\b(objects?|functions?|callables?|arrays?)\b")
+CLAUSE = re.compile(
+    r"((?:\((?:[^()]|\([^()]*\))*\)|(?!; |\. (?=[A-Z\"`(])).)+)"  # up to the first "; " or ". "
+    r"(?:; |\. |$)"  # outside of parentheses
+)
+
+
+def help_of(owners: Mapping[str, Parameter], domain: Domain, n_methods: int) -> str:
+    """A sentence of the docstring, the words to choose from, whose option it is, its default."""
+    first = next(iter(owners.values()))
+    described = [*owners.values(), *filter(None, [parameters_of(SHARED).get(first.name)])]
+    text = next((p.description for p in described if not p.description.startswith("as in ")), "")
+    sentence, default = summarize(text, first.default)
+    if OBJECTS.search(sentence):  # what cannot be typed; the names remain
+        sentence = ""
+    if len(domain.words) > 1 and not all(word in sentence for word in domain.words):
+        sentence = ": ".join(filter(None, [sentence, domain.choices]))
+    if sentence[:1].isascii() and re.split("[ ,:]", sentence)[0] not in domain.words:
+        sentence = sentence[:1].upper() + sentence[1:]
+    only = f" ({', '.join(owners)} only)" if len(owners) < n_methods else ""
+    defaults = "; ".join(filter(None, [default, *_other_defaults(owners, first.default)]))
+    return f"{sentence}{only}{defaults and f' (default {defaults})'}."
+
+
+def _other_defaults(owners: Mapping[str, Parameter], usual: Any) -> list[str]:
+    """The defaults that differ from the usual one, and the methods that have them."""
+    methods: dict[Any, list[str]] = {}
+    for method, parameter in owners.items():
+        if parameter.default != usual:
+            methods.setdefault(parameter.default, []).append(method)
+    return [f"{', '.join(names)}: {default}" for default, names in methods.items()]
+
+
+def summarize(description: str, default: Any) -> tuple[str, str]:
+    """The first sentence of a description in the words of the command line, and the default.
+
+    What the description says of a default that is None or a word ("auto") goes with the default.
+    """
+    clauses = [match[1].rstrip(".") for match in CLAUSE.finditer(description)] or [""]
+    if isinstance(default, bool | int | float):
+        return _plain(clauses[0]), "" if isinstance(default, bool) else str(default)
+    word = "None" if default is None else f'"{default}"'
+    meaning = re.compile(rf"(?:,? or )?(?:[Ii]f {word},|{word}(?: is| means| for|:)) (.+)$")
+    match = next(filter(None, map(meaning.search, clauses)), None)
+    words = [str(default)] if default is not None else []
+    words += [match[1]] if match else []
+    return _plain(meaning.sub("", clauses[0])), _plain(": ".join(words))
+
+
+def _plain(text: str) -> str:
+    """Without the marks of docstrings; parameters become options."""
+    text = re.sub(r" \[[a-z]+\d{4}[^\]]*\]", "", text)
+    text = re.sub(r"``?([^`]+)``?", lambda m: option_of(m[1]) if "_" in m[1] else m[1], text)
+    return re.sub(r'"(\w+)"', r"\1", text).strip()
