@@ -480,7 +480,7 @@ def test_standard_input_in_three_formats():
     for name, cut in (("arrow", 300), ("npy", 50)):
         with pytest.raises(ValueError, match=r"cut short|npy format"):
             read(name, inputs[name][:-cut])
-    with pytest.raises(ValueError, match="numbers between commas"):
+    with pytest.raises(ValueError, match="numbers separated by commas"):
         read("csv", b"1,2\n3,x\n")
 
 
@@ -573,8 +573,8 @@ def test_a_snapshot_goes_on_with_its_own_rows_and_labels_only(in_pieces, tmp_pat
     wrong_labels = [*lines[:5], f"{1 - int(lines[5]) % 2}\n", *lines[6:]]
     for words, pieces, labels in (
         ("first 300 rows of the input are not those", in_fifties(other), lines),
-        ("come in other pieces", iter(np.split(X, [70, 200, 300])), lines),
-        ("come in other pieces", iter(np.split(X, range(60, 500, 60))), lines),
+        ("come in other batches", iter(np.split(X, [70, 200, 300])), lines),
+        ("come in other batches", iter(np.split(X, range(60, 500, 60))), lines),
         ("not those that were written", in_fifties(X), wrong_labels),
         ("has 299 labels", in_fifties(X), lines[:-1]),
     ):

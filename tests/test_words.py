@@ -177,7 +177,7 @@ def stdin_of(data: bytes) -> io.TextIOWrapper:
         (b"PK\x03\x04", "unpack it"),
         (b"\x89HDF\r\n", "save it as"),
         (b"1,2\n3,\xe9\n", "line 2 of standard input is not UTF-8"),
-        (b"\xfe\x00\x01", "--format arrow, csv, npy"),
+        (b"\xfe\x00\x01", "one of arrow, csv, npy"),
     ],
 )
 def test_binary_input_is_told_by_its_kind(

@@ -77,6 +77,8 @@ def cluster(
     elif not quiet:
         show_report(fitted.report_)
         show_written(written)
+        if not any(written.values()):
+            typer.echo("nothing was written: --out FILE keeps the labels, --model FILE the model")
 
 
 @app.command()
@@ -192,7 +194,7 @@ def tune(
         show_json(found.to_dict(), written)
     elif not quiet:
         show_selection(found)
-        show_written(written, advice="")
+        show_written(written)
 
 
 @app.command()

@@ -1,5 +1,5 @@
-"""`mercer demo`: a file is made, clustered, scored beside k-means, its model reloaded and drawn;
-and a picture is drawn and segmented."""
+"""`mercer demo`: make a file, cluster it, compare with k-means, reload the model, draw the result;
+then draw a landscape and segment it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ INK = "#222222"
 
 MEASURES = {"NMI": normalized_mutual_info, "ARI": adjusted_rand, "accuracy": accuracy}
 
-Labels: TypeAlias = dict[str, tuple[IdArray, IdArray]]  # by whom: (true, found)
-Scores: TypeAlias = dict[str, dict[str, float]]  # by whom, by which measure
+Labels: TypeAlias = dict[str, tuple[IdArray, IdArray]]  # by method: (true, found)
+Scores: TypeAlias = dict[str, dict[str, float]]  # by method, by measure
 
 
 def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
-    """Three rings, which k-means cuts into pieces of a cake, from file to model to new rows.
+    """Cluster three rings, which k-means cuts into sectors, from file to model to new rows.
 
-    Tells the story on standard output and returns the scores, by whom.
+    Prints each step on standard output and returns the scores of each method.
     """
     data, labels, model, picture = (folder / name for name in FILES)
     _prepare(folder)
@@ -67,7 +67,7 @@ def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder, or see that nobody else keeps files in it."""
+    """Make the folder; raise if it holds files of other origin."""
     folder.mkdir(parents=True, exist_ok=True)
     others = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {
         *FILES,
@@ -76,12 +76,12 @@ def _prepare(folder: Path) -> None:
     if others:
         raise ValueError(
             f"the folder {folder} holds other files, such as {min(others)}; choose a new one "
-            "with --out, so that the demo overwrites nothing of yours"
+            "with --out, so that the demo does not overwrite your files"
         )
 
 
 def _cluster(data: Path, labels: Path, model: Path, seed: int) -> Any:
-    """What the command that is shown does."""
+    """Show a command and do what it does."""
     command = f"mercer cluster -k {N_CLUSTERS} --seed {seed}"
     files = shlex.join(map(str, (data, "--out", labels, "--model", model)))
     typer.echo(f"$ {command} {files}")
@@ -118,7 +118,7 @@ def _show_scores(scores: Scores) -> None:
 
 
 def _draw(path: Path, X: FloatArray, results: Labels, *, landmarks: FloatArray) -> bool:
-    """Draw the results, or say in one line why not."""
+    """Draw the results; if that is not possible, say why in one line."""
     titles = {
         f"{name}: ARI {adjusted_rand(true, found):z.2f}": found
         for name, (true, found) in results.items()
@@ -132,7 +132,7 @@ def _draw(path: Path, X: FloatArray, results: Labels, *, landmarks: FloatArray) 
 
 
 def _segment(folder: Path, seed: int) -> None:
-    """Draw a landscape and segment it, or say in one line why not."""
+    """Draw a landscape and segment it; if that is not possible, say why in one line."""
     picture, segments = (folder / name for name in PICTURES)
     from mercer.image import Segmenter, landscape, write_image
 

@@ -1,4 +1,4 @@
-"""What `mercer segment` does: one image file after the other, whatever becomes of the others."""
+"""`mercer segment`: one image file after another; a bad one does not stop the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ImageJob:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one image."""
+    """The result of one image."""
 
     job: ImageJob
     n_segments: int = 0
@@ -38,9 +38,9 @@ class Outcome:
 
 
 def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) -> list[ImageJob]:
-    """Where the results go: to the files named, or for several images into folders.
+    """The files to write: those that are named, or for several images files in folders.
 
-    Refuses, before any work, what would be written twice or over an input.
+    Raises, before any work, if a file would be written twice or over an input.
     """
     from mercer.rows.places import check_apart
 
@@ -51,7 +51,7 @@ def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) ->
     ]
     written = (path for job in jobs for path in (job.picture, job.labels))
     try:
-        read = [image for image in images if image.is_file()]  # others are told one by one
+        read = [image for image in images if image.is_file()]  # others: one by one
         check_apart(read, [path for path in written if path is not None])
     except ValueError as error:
         raise ValueError(
@@ -62,7 +62,7 @@ def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) ->
 
 
 def segment_files(jobs: Sequence[ImageJob], segmenter: Any, *, overlay: Any) -> Iterator[Outcome]:
-    """Segment each image by itself; a bad one is told and passed over."""
+    """Segment each image by itself; the error of a bad one is part of its outcome."""
     from sklearn.base import clone
 
     from mercer.cli.errors import paragraph
@@ -71,7 +71,7 @@ def segment_files(jobs: Sequence[ImageJob], segmenter: Any, *, overlay: Any) -> 
     for number, job in enumerate(jobs):
         tell("segment", number, len(jobs))
         try:
-            with listening(_nobody):
+            with listening(_ignore):
                 outcome = _segment_file(job, clone(segmenter), overlay)
         except MissingExtraError:
             raise
@@ -97,7 +97,7 @@ def _segment_file(job: ImageJob, segmenter: Any, overlay: Any) -> Outcome:
 
 
 def _make_folders(job: ImageJob) -> None:
-    """Folders for results, where their parents exist."""
+    """Make the folders of the results, if their parents exist."""
     for path in (job.picture, job.labels):
         if path is not None and not path.parent.exists() and path.parent.parent.exists():
             path.parent.mkdir(exist_ok=True)
@@ -114,5 +114,5 @@ def _target(path: Path | None, image: Path, *, many: bool) -> Path | None:
     return path / f"{image.stem}.png" if many or path.is_dir() else path
 
 
-def _nobody(stage: str, done: int, total: int) -> None:
-    """The stages within one image are too short to be told."""
+def _ignore(stage: str, done: int, total: int) -> None:
+    """The stages within one image are too short to show."""

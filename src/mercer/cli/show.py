@@ -1,4 +1,4 @@
-"""What a verb tells when it is done: the report as a table, and the files it wrote."""
+"""What a verb prints when it is done: the report as a table, and the files it wrote."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 SIZES = 12  # clusters whose size is shown
 VALUES = 8  # eigenvalues that are shown
-NOTHING_WRITTEN = "nothing was written: --out FILE keeps the labels, --model FILE the model"
 
 
 def show_report(report: Report) -> None:
@@ -38,13 +37,11 @@ def show_json(values: Mapping[str, object], written: Mapping[str, Path | None]) 
     typer.echo(json.dumps({**values, "written": paths}, indent=2))
 
 
-def show_written(written: Mapping[str, Path | None], advice: str = NOTHING_WRITTEN) -> None:
-    """A line for each file, or how to get one."""
+def show_written(written: Mapping[str, Path | None]) -> None:
+    """A line for each file that was written."""
     for what, path in written.items():
         if path is not None:
             say(f"wrote {path}  ({what})")
-    if advice and not any(written.values()):
-        typer.echo(advice)
 
 
 def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""`mercer stream`: rows in as they come, labels out as they come, snapshots to go on from."""
+"""`mercer stream`: read rows in batches, write their labels, save snapshots to resume from."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mercer.cli.snapshots import (
     save_snapshot,
 )
 
-BATCH_ROWS = 1000  # of a file or of lines that are read at once
-SIGNS = {  # what binary files begin with, and what to do with them
+BATCH_ROWS = 1000  # rows of a file or lines of text per batch
+SIGNS = {  # first bytes of binary files: format, what they are, what to do
     b"\x93NUMPY": ("npy", "an array in .npy format", "add --format npy"),
     b"\xff\xff\xff\xff": ("arrow", "an Arrow IPC stream", "add --format arrow"),
     b"ARROW1": ("", "an Arrow IPC file, which is read from its end", "name the file instead"),
@@ -46,11 +46,11 @@ def stream_rows(
 ) -> Any:
     """Feed the batches to the estimator; write the label of each row once there is a model.
 
-    The first snapshot takes the place of an older one before the first label is written; every
-    later one comes after the labels that it knows of. A snapshot appears whole or not at all. So
-    after any interruption the snapshot is of an earlier run, with its labels as they were, or of
-    this one: then labels that it does not know of are cut off and the rows it has seen are skipped,
-    and what follows is what would have followed.
+    The first snapshot replaces an older one before the first label is written; every later one is
+    written after the labels in its record. A snapshot is written completely or not at all. So after
+    any interruption the snapshot is that of an earlier run, with its labels unchanged, or that of
+    this one: then labels that are not in its record are cut off, the rows it has seen are skipped,
+    and the run continues as if it had never stopped.
     """
     model, known = load_snapshot(estimator, snapshot) if resume else (estimator, Record())
     source = Batches(batches, known.ends)
@@ -69,32 +69,32 @@ def stream_rows(
             if snapshot is not None and number % every == 0:
                 save_snapshot(model, snapshot, source, lines)
         _check_rows(model, waiting)
-        source.ended()
+        source.end()
         if snapshot is not None:
             save_snapshot(model, snapshot, source, lines)
     return model
 
 
 def _write_labels(model: Any, waiting: list[FloatArray], lines: LabelFile | StandardOutput) -> None:
-    """The labels of the rows that wait for them, by the model as it is."""
+    """Write the labels of the waiting rows by the current model."""
     for batch in waiting:
         lines.write(model.predict(batch))
     waiting.clear()
 
 
 def _check_rows(model: Any, waiting: list[FloatArray]) -> None:
-    """Refuse an input that ended before there was a model."""
+    """Raise if the input ended before there was a model."""
     if not hasattr(model, "n_features_in_"):
-        raise ValueError("the input holds no rows; at least as many as clusters are wanted")
+        raise ValueError("the input holds no rows; there must be at least as many as clusters")
     if waiting:
         raise ValueError(
-            f"the input ended after {model.n_seen_} rows, which are fewer than "
-            f"n_clusters={model.n_clusters}: there are no labels; ask for fewer clusters"
+            f"the input has {model.n_seen_} rows, fewer than n_clusters={model.n_clusters}; ask "
+            "for fewer clusters"
         )
 
 
 def batches_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
-    """Rows in batches, file after file; standard input where there is none."""
+    """Rows in batches, file after file; of standard input if no file is named."""
     named = [file for file in files if str(file) != "-"]
     if not named:
         stream: Any = sys.stdin.buffer
@@ -102,7 +102,7 @@ def batches_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]
         yield from READERS[input_format](stream)
         return
     if len(named) < len(files):
-        raise ValueError("standard input (-) cannot be mixed with files; name one or the other")
+        raise ValueError("standard input (-) cannot be mixed with files; give one or the other")
     for file in named:
         yield from _batches_of_file(file)
 
@@ -139,11 +139,11 @@ def _arrow_batches(stream: IO[bytes]) -> Iterator[FloatArray]:
                 columns = [np.asarray(column) for column in batch.columns]
                 yield _numbers(np.column_stack(columns))
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"the input is no Arrow IPC stream, or was cut short ({error})") from error
+        raise ValueError(f"not an Arrow IPC stream, or cut short ({error})") from error
 
 
 def _csv_batches(stream: IO[bytes]) -> Iterator[FloatArray]:
-    """Lines of numbers between commas; a first line of names is left out."""
+    """Lines of numbers separated by commas; a first line of column names is skipped."""
     lines: list[str] = []
     for number, line in enumerate(stream):
         text = _text(line, number).strip()
@@ -162,15 +162,15 @@ def _npy_batches(stream: Any) -> Iterator[FloatArray]:
         try:
             rows = np.lib.format.read_array(_Pipe(stream), allow_pickle=False)
         except ValueError as error:
-            raise ValueError(f"the input is no array in .npy format ({error})") from error
+            raise ValueError(f"the input is not an array in .npy format ({error})") from error
         if rows.ndim != 2:
-            raise ValueError(f"an array of the input has shape {rows.shape}; 2-d ones are wanted")
+            raise ValueError(f"the input has an array of shape {rows.shape}; it must be 2-d")
         for start in range(0, len(rows), BATCH_ROWS):
             yield _numbers(rows[start : start + BATCH_ROWS])
 
 
 class _Pipe:
-    """Only `read`: numpy asks files of the system where they stand, and a pipe stands nowhere."""
+    """Only `read`: numpy asks real files for their position, which a pipe does not have."""
 
     def __init__(self, stream: Any) -> None:
         self.read = stream.read
@@ -180,12 +180,10 @@ READERS = {"arrow": _arrow_batches, "csv": _csv_batches, "npy": _npy_batches}
 
 
 def _check_kind(head: bytes, input_format: str) -> None:
-    """Refuse input that begins as another format does than the one that was asked for."""
+    """Raise if the input begins like a format other than the requested one."""
     for sign, (name, what, advice) in SIGNS.items():
         if head.startswith(sign) and name != input_format:
-            raise ValueError(
-                f"standard input is {what}, and --format {input_format} was expected; {advice}"
-            )
+            raise ValueError(f"standard input is {what}, but --format is {input_format}; {advice}")
 
 
 def _text(line: bytes, number: int) -> str:
@@ -194,7 +192,7 @@ def _text(line: bytes, number: int) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"line {number + 1} of standard input is not UTF-8 text ({error.reason} at byte "
-            f"{error.start + 1}); if it is not CSV, name it by --format {', '.join(READERS)}"
+            f"{error.start + 1}); if it is not CSV, set --format to one of {', '.join(READERS)}"
         ) from error
 
 
@@ -203,7 +201,7 @@ def _parsed(lines: list[str], number: int) -> FloatArray:
         return np.loadtxt(lines, delimiter=",", ndmin=2)
     except ValueError as error:
         where = f" before line {number + 2}" if number >= 0 else ""
-        raise ValueError(f"the lines{where} are not all numbers between commas: {error}") from error
+        raise ValueError(f"lines{where} are not numbers separated by commas: {error}") from error
 
 
 def _is_title(text: str) -> bool:
@@ -216,5 +214,5 @@ def _is_title(text: str) -> bool:
 
 def _numbers(rows: Any) -> FloatArray:
     if rows.dtype.kind not in "fiub":
-        raise ValueError(f"the input holds values of type {rows.dtype}; numbers are wanted")
+        raise ValueError(f"the input holds values of type {rows.dtype}; they must be numbers")
     return np.ascontiguousarray(rows)

@@ -1,4 +1,4 @@
-"""What all verbs share: help that ends with examples and fits the terminal, completion, codes."""
+"""What all verbs share: help with examples that fits the terminal, completion, exit codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEBUG = inspect.Parameter(
     default=False,
     annotation=Annotated[bool, option("--debug", help="Show the traceback of an error.")],
 )
-ROOM = 72  # columns below which boxes and tables leave no room for words
+ROOM = 72  # columns below which boxes and tables leave no room for text
 
 
 class Verbs(typer.Typer):
@@ -47,23 +47,22 @@ class Verbs(typer.Typer):
         )
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Register a verb; errors are a line unless its option --debug is given."""
+        """Register a verb, with the option --debug."""
         register = super().command(name, **{"cls": Verb, **options})
 
         def decorate(verb: Callable[..., None]) -> Any:
             @wraps(verb)
             def run(*, debug: bool, **values: Any) -> None:
-                with readable_errors(debug=debug):
-                    verb(**values)
+                verb(**values)
 
-            signature = inspect.signature(verb, eval_str=True)
-            return register(with_signature(run, [*signature.parameters.values(), DEBUG]))
+            parameters = inspect.signature(verb, eval_str=True).parameters.values()
+            return register(with_signature(run, [*parameters, DEBUG]))
 
         return decorate
 
 
 class PlainFlags:
-    """Flags that are not said to want a <bool>."""
+    """Flags whose help does not show <bool> as their value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -74,28 +73,26 @@ class PlainFlags:
 
 
 class Verb(PlainFlags, TyperCommand):
-    """A verb: its files exist before it starts, and its help ends with examples."""
+    """A verb: its files exist before it starts, its errors are a line, its help has examples."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with speaking_of(self.params, ()):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        with speaking_of(self.params, ctx.params.values()):
-            with readable_errors(debug=ctx.params["debug"]):
-                for parameter in self.params:
-                    path = ctx.params.get(parameter.name)
-                    if parameter.param_type_name == "argument" and isinstance(path, Path):
-                        demand_path(path)  # before modules are imported that take seconds
+        debug = ctx.params["debug"]
+        with speaking_of(self.params, ctx.params.values()), readable_errors(debug=debug):
+            for parameter in self.params:
+                path = ctx.params.get(parameter.name)
+                if parameter.param_type_name == "argument" and isinstance(path, Path):
+                    demand_path(path)  # before modules are imported that take seconds
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
-        lines = [
-            f"\n  {what}:\n    {command}\n" for what, command in EXAMPLES.get(self.name or "", ())
-        ]
-        if lines:
-            formatter.write("\n Examples\n" + "".join(lines))
+        examples = EXAMPLES.get(self.name or "", {}).items()
+        lines = [f"\n  {what}:\n    {command}\n" for what, command in examples]
+        formatter.write("".join(["\n Examples\n", *lines] if lines else []))
 
 
 class Group(PlainFlags, TyperGroup):
