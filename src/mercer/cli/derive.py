@@ -25,7 +25,6 @@ LEFT_OUT = ("verbose",)  # the command line has --quiet
 
 PANELS = {"max_memory": RESOURCES, "n_jobs": RESOURCES}
 METAVARS = {"gamma": "GAMMA", "train_size": "N|SHARE"}
-HELP = {"random_state": "Seed; the same one gives the same labels (default: a new one each time)."}
 TABLES = {  # names of objects that a parameter takes: a new name is a new line there
     "kernel": "mercer.kernels.names:NAMES",
     "approximation": "mercer.factors.names:NAMES",
@@ -33,7 +32,6 @@ TABLES = {  # names of objects that a parameter takes: a new name is a new line 
     "criterion": "mercer.partitions.codebooks:ENCODINGS",
     "features": "mercer.image.features:FeatureName",
 }
-MORE_NAMES = {"approximation": ("landmarks", "neighbors"), "features": ("auto",)}
 NUMBERS = {  # that stand for objects
     "gamma": Numbers(is_whole=False, low=0, closed="neither"),
     "random_state": Numbers(is_whole=True, low=0),
@@ -47,8 +45,10 @@ def domain_of(parameter: Parameter) -> Domain:
         return MemoryAmounts()
     if parameter.domain:
         return parameter.domain
-    words = MORE_NAMES.get(name, ()) + (_names(TABLES[name]) if name in TABLES else ())
-    return Domain((NUMBERS[name],) if name in NUMBERS else (), tuple(dict.fromkeys(words)))
+    words = _names(TABLES[name]) if name in TABLES else ()
+    if words and isinstance(parameter.default, str):
+        words = tuple(dict.fromkeys((parameter.default, *words)))
+    return Domain((NUMBERS[name],) if name in NUMBERS else (), words)
 
 
 def with_parameters(
@@ -133,7 +133,7 @@ def _option(owners: Mapping[str, Parameter], n_methods: int) -> Any:
         return reduce(or_, map(domain_of, others), domain_of(first))
 
     names = SPELLINGS.get(name, (option_of(name),))
-    help = HELP.get(name) or help_of(owners, domain(), n_methods)
+    help = help_of(owners, domain(), n_methods)
     more: dict[str, Any] = {}
     if not first.domain.is_flag:
         more = {"parser": parser(lambda text: domain().read(text))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mercer.cli.domains import Domain
@@ -24,15 +24,31 @@ def help_of(owners: Mapping[str, Parameter], domain: Domain, n_methods: int) -> 
     described = [*owners.values(), *filter(None, [parameters_of(SHARED).get(first.name)])]
     text = next((p.description for p in described if not p.description.startswith("as in ")), "")
     sentence, default = summarize(text, first.default)
-    if OBJECTS.search(sentence):  # what cannot be typed; the names remain
-        sentence = ""
-    if len(domain.words) > 1 and not all(word in sentence for word in domain.words):
-        sentence = ": ".join(filter(None, [sentence, domain.choices]))
-    if sentence[:1].isascii() and re.split("[ ,:]", sentence)[0] not in domain.words:
-        sentence = sentence[:1].upper() + sentence[1:]
-    only = f" ({', '.join(owners)} only)" if len(owners) < n_methods else ""
     defaults = "; ".join(filter(None, [default, *_other_defaults(owners, first.default)]))
-    return f"{sentence}{only}{defaults and f' (default {defaults})'}."
+    parts = [_with_choices(sentence, domain), *_limits(owners, n_methods)]
+    return " ".join([*parts, f"(default {defaults})"] if defaults else parts) + "."
+
+
+def _with_choices(sentence: str, domain: Domain) -> str:
+    """A sentence that lists the words to choose from, if there are several."""
+    if OBJECTS.search(sentence):  # objects cannot be typed, their names can
+        sentence = ""
+    named = [word for word in domain.words if word in sentence]
+    if len(domain.words) > 1 and named != list(domain.words):
+        parts = [domain.choices, sentence] if named else [sentence, domain.choices]
+        sentence = ("; " if named else ": ").join(filter(None, parts))
+    if not sentence[:1].isascii() or re.split("[ ,:]", sentence)[0] in domain.words:
+        return sentence
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _limits(owners: Mapping[str, Parameter], n_methods: int) -> Iterator[str]:
+    """Which methods have the option, and which take "auto", unless all do."""
+    if len(owners) < n_methods:
+        yield f"({', '.join(owners)} only)"
+    takers = [method for method, owner in owners.items() if "auto" in owner.domain]
+    if 0 < len(takers) < len(owners):
+        yield f"(auto: {', '.join(takers)} only)"
 
 
 def _other_defaults(owners: Mapping[str, Parameter], usual: Any) -> list[str]:
@@ -53,7 +69,7 @@ def summarize(description: str, default: Any) -> tuple[str, str]:
     if isinstance(default, bool | int | float):
         return _plain(clauses[0]), "" if isinstance(default, bool) else str(default)
     word = "None" if default is None else f'"{default}"'
-    meaning = re.compile(rf"(?:,? or )?(?:[Ii]f {word},|{word}(?: is| means| for|:)) (.+)$")
+    meaning = re.compile(rf"(?:,? or )?(?:[Ii]f {word},|{word}(?: is| means| makes| for|:)) (.+)$")
     match = next(filter(None, map(meaning.search, clauses)), None)
     words = [str(default)] if default is not None else []
     words += [match[1]] if match else []

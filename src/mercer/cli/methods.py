@@ -18,7 +18,6 @@ METHODS = {  # a new method is a new line
 }
 DEFAULT_METHOD = "spectral"
 TUNE_METHOD = "ksc"  # the one that shares factors between candidates
-GRAPHS = ("landmarks", "neighbors")  # approximations of spectral clustering alone
 
 
 def make_estimator(method: str, given: dict[str, Any]) -> Any:
@@ -37,6 +36,4 @@ def make_estimator(method: str, given: dict[str, Any]) -> Any:
 def _takes(method: str, name: str, value: Any) -> bool:
     """Whether a method has such a parameter and it may have such a value."""
     parameter = parameters_of(METHODS[method]).get(name)
-    if parameter is None or (value in GRAPHS and method != "spectral"):
-        return False
-    return value in domain_of(parameter)
+    return parameter is not None and value in domain_of(parameter)

@@ -50,17 +50,11 @@ def predict_file(
     max_memory: str | None = None,
     n_jobs: int | None = None,
 ) -> int:
-    """Write the label of each row of a file by a saved model; return the number of rows.
-
-    max_memory, n_jobs : replace the model's own, unless None.
-    """
-    from mercer.io import load
+    """Write the label of each row of a file by a saved model; return the number of rows."""
     from mercer.rows import as_source
 
     check_outputs(inputs=[file, model], labels=labels)
-    estimator = load(model, max_memory=max_memory)
-    resources = {"max_memory": max_memory, "n_jobs": n_jobs}
-    estimator.set_params(**{name: value for name, value in resources.items() if value is not None})
+    estimator = _load_model(model, max_memory=max_memory, n_jobs=n_jobs)
     source = as_source(file, columns=columns)
     estimator.predict(source, out=labels)
     return source.n_rows
@@ -78,20 +72,26 @@ def report_file(
     n_jobs: int | None = None,
 ) -> Report:
     """Write a page about a saved model and the rows of a file; return the report of the model."""
-    from mercer.io import load
     from mercer.rows import as_source
 
     check_outputs(inputs=[file, model], report=out)
-    estimator = load(model, max_memory=max_memory)
+    estimator = _load_model(model, max_memory=max_memory, n_jobs=n_jobs)
     if not hasattr(estimator, "report_"):
         raise ValueError(f"{model} holds no report; fit the model again and save it")
-    resources = {"max_memory": max_memory, "n_jobs": n_jobs}
-    estimator.set_params(**{name: value for name, value in resources.items() if value is not None})
     source = as_source(file, columns=columns)
     name = file.name if title is None else title
     _write_report(out, estimator, source, title=name, seed=seed or 0)
     report: Report = estimator.report_
     return report
+
+
+def _load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> Any:
+    """A saved model; resources that are given replace its own."""
+    from mercer.io import load
+
+    resources = {"max_memory": max_memory, "n_jobs": n_jobs}
+    given = {name: value for name, value in resources.items() if value is not None}
+    return load(path, max_memory=max_memory).set_params(**given)
 
 
 def _write_report(path: Path, model: Any, source: Any, *, title: str, seed: int) -> None:

@@ -212,7 +212,6 @@ def test_a_method_refuses_what_it_lacks(tmp_path: Path) -> None:
         ("--train-size 0.5", "--method spectral has no --train-size"),
         ("--method ksc --rank auto", "--rank auto needs --method spectral, not ksc"),
         ("--method kernel-kmeans -k auto", "needs --method spectral or ksc, not kernel-kmeans"),
-        ("--method ksc --approximation neighbors", "needs --method spectral, not ksc"),
     ):
         done = CliRunner().invoke(
             app, ["cluster", str(tmp_path / "rows.npy"), *words.split()], terminal_width=200
