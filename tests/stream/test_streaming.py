@@ -388,7 +388,7 @@ def command(*arguments, **more):
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    monkeypatch.setattr("mercer.cli.stream.PIECE_ROWS", 50)
+    monkeypatch.setattr("mercer.cli.stream.BATCH_ROWS", 50)
 
 
 def streamed(pieces, tmp_path, **more):
@@ -399,7 +399,7 @@ def streamed(pieces, tmp_path, **more):
 
 
 def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
     from mercer.io import read_labels
 
     X, _ = clusters()
@@ -408,7 +408,7 @@ def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
     expected, model = [], make()
     for piece in (*np.split(X[:230], range(50, 230, 50)), *np.split(X[230:], range(50, 270, 50))):
         expected.append(model.partial_fit(piece).predict(piece))
-    pieces = pieces_of([tmp_path / "a.npy", tmp_path / "b.csv"], "csv")
+    pieces = batches_of([tmp_path / "a.npy", tmp_path / "b.csv"], "csv")
     streamed(pieces, tmp_path)
     assert np.array_equal(read_labels(tmp_path / "labels.csv"), np.concatenate(expected))
     assert_same_stream(mercer.load(tmp_path / "stream.model"), model, X)
@@ -418,10 +418,10 @@ def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
 def test_a_stopped_stream_resumes_to_the_same_labels(stop, in_pieces, tmp_path):
     X, _ = clusters()
     np.save(tmp_path / "rows.npy", X)
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
 
     def rows():
-        return pieces_of([tmp_path / "rows.npy"], "csv")
+        return batches_of([tmp_path / "rows.npy"], "csv")
 
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -467,7 +467,7 @@ def test_standard_input_in_three_formats():
     for name, cut in (("arrow", 300), ("npy", 50)):
         with pytest.raises(ValueError, match=r"cut short|npy format"):
             read(name, inputs[name][:-cut])
-    with pytest.raises(ValueError, match="numbers between commas"):
+    with pytest.raises(ValueError, match="numbers separated by commas"):
         read("csv", b"1,2\n3,x\n")
 
 
@@ -560,8 +560,8 @@ def test_a_snapshot_goes_on_with_its_own_rows_and_labels_only(in_pieces, tmp_pat
     wrong_labels = [*lines[:5], f"{1 - int(lines[5]) % 2}\n", *lines[6:]]
     for words, pieces, labels in (
         ("first 300 rows of the input are not those", in_fifties(other), lines),
-        ("come in other pieces", iter(np.split(X, [70, 200, 300])), lines),
-        ("come in other pieces", iter(np.split(X, range(60, 500, 60))), lines),
+        ("come in other batches", iter(np.split(X, [70, 200, 300])), lines),
+        ("come in other batches", iter(np.split(X, range(60, 500, 60))), lines),
         ("not those that were written", in_fifties(X), wrong_labels),
         ("has 299 labels", in_fifties(X), lines[:-1]),
     ):
