@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercer._run.types import FloatArray, IdArray
-from mercer.kernels.base import Columns, Kernel
+from mercer.kernels.base import Kernel
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows, cast
 from mercer.rows.sample import Sample
 from mercer.rows.source import TILE, spans
-from mercer.rows.summary import check_rows
+from mercer.rows.summary import Columns, check_rows
 
 DRAW = 10  # rows per pivot to draw pivots from: more of them do not lower the error
 
