@@ -35,7 +35,8 @@ from mercer import (
 )
 from mercer.embeddings.spectral import spectral_map
 from mercer.factors.base import as_sample
-from mercer.factors.bin_graph import BinGraph, part_vectors, settled_eigenpairs
+from mercer.factors.bin_graph import (settled_eigenpairs)
+from mercer.factors.binning import (BinGraph, part_vectors)
 from mercer.linalg.eigen import leading_eigenpairs
 from mercer.linalg.products import unit_rows
 from mercer.metrics import average_ranks, evaluate, normalized_mutual_info

@@ -13,10 +13,10 @@ from sklearn.metrics import adjusted_rand_score
 
 import mercer
 from mercer import KernelFeatures, KernelKMeans, Laplacian, RandomBinning, SpectralClustering
-from mercer.embeddings.spectral import binning_map
+from mercer.factors.binning import (binning_map)
 from mercer.exceptions import ModelFileError
 from mercer.factors.base import as_sample
-from mercer.factors.bin_graph import BinGraph, bin_components
+from mercer.factors.binning import (BinGraph, bin_components)
 from mercer.metrics import normalized_mutual_info
 
 

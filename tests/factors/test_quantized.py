@@ -14,13 +14,9 @@ from mercer.datasets import rings
 from mercer.embeddings.angles import angle_bound
 from mercer.factors import quantized
 from mercer.factors.base import as_sample
-from mercer.factors.quantization import (
-    TooManyBlocksError,
-    quantize,
-    sequential_sample,
-)
+from mercer.factors.quantized import (TooManyBlocksError, quantize, sequential_sample)
 from mercer.factors.quantized import block_scale, block_values
-from mercer.factors.representatives import block_objective, fine_block_sums, move_representatives
+from mercer.factors.quantized import (block_objective, fine_block_sums, move_representatives)
 from mercer.image.block_eigen import quantized_eigen
 
 SEEDS = range(5)

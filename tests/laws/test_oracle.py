@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 import reference
 from counting import counted
 from mercer.embeddings.kpca import principal_map
-from mercer.embeddings.spectral import factor_map, landmark_map
+from mercer.factors.landmarks import (landmark_map)
+from mercer.factors.dense import (factor_map)
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomBinning, RandomFourier
 from mercer.factors.base import as_sample
-from mercer.factors.bin_graph import BinGraph
+from mercer.factors.binning import (BinGraph)
 from mercer.factors.landmarks import Landmarks
 from mercer.factors.quantized import Quantized
 from mercer.image.block_eigen import quantized_eigen

@@ -15,10 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.estimators.preimage import PreImage
-from mercer.factors.base import PivotFactor
-from mercer.factors.bin_graph import BinComponents
-from mercer.factors.binning import BinningFactor, Grids, KnownBins, RandomBinning
+from mercer.factors.binning import BinComponents, BinningFactor, Grids, KnownBins, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
+from mercer.factors.dense import PivotFactor
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search

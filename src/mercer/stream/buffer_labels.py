@@ -23,10 +23,10 @@ import scipy.sparse as sp
 from mercer._run.extras import require
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import CountedLabels
 from mercer.factors.mutual import Groups, NeighborKernel, Ties
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.products import row_products
-from mercer.partitions.assignment import CountedLabels, first_of
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, take
 from mercer.rows.source import Source
@@ -309,7 +309,8 @@ class NearestCounts:
 
 def labels_of_rows(by: Centers) -> Callable[[Rows], IdArray]:
     """Raw rows → labels, decided in float64."""
-    return first_of(counted_labels_of_rows(by))
+    counted = counted_labels_of_rows(by)
+    return lambda rows: counted(rows)[0]
 
 
 def counted_labels_of_rows(by: Centers) -> Callable[[Rows], CountedLabels]:

@@ -24,15 +24,19 @@ from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
 from mercer.estimators.needs import Sweep, Work
-from mercer.estimators.problem import check_features, checked_source, checked_weights, pose
+from mercer.estimators.problem import (
+    check_features,
+    checked_source,
+    checked_weights,
+    prepare_problem,
+)
 from mercer.factors.mutual import TILE_ROWS, neighbor_kernel
-from mercer.factors.problem import Problem, raw_kernel
+from mercer.factors.problem import Problem
 from mercer.kernels.checks import check_values
-from mercer.kernels.given import Precomputed
 from mercer.kernels.names import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
-from mercer.partitions.resampling import Again, Fit, by_centers
+from mercer.partitions.resampling import FitEvidence, Resampler, by_centers
 from mercer.report import Report
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
@@ -346,7 +350,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _check_parameters(self) -> None:
         """Refuse what no data could make right, before any data are read."""
         self._validate_params()
-        if isinstance(as_kernel(self.kernel, self.gamma), Precomputed):
+        if as_kernel(self.kernel, self.gamma).is_precomputed:
             raise ValueError(
                 "kernel='precomputed' is a square matrix of all rows, and rows of a stream are "
                 "compared with those to come: pass the rows and a kernel of them"
@@ -405,7 +409,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _pose(self, X: Any, weights: Any, plan: Plan, record: Recorder) -> Problem:
         """Rows that are checked, distinct and in an order of their content; the kernel resolved."""
         source = checked_source(X, self.n_clusters)
-        return pose(
+        return prepare_problem(
             self,
             source,
             weights,
@@ -543,7 +547,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ) -> Any:
         """How far to trust the clusters; only few are made again to see."""
         decide = labels_of_rows(self._centers(state))
-        return diagnose(Fit(totals, labels, decide, _again(state), problem.kernel), problem, record)
+        return diagnose(
+            FitEvidence(totals, labels, decide, _again(state), problem.kernel), problem, record
+        )
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         k = int(self.n_clusters)
@@ -584,7 +590,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 f"the first k-means still moved after max_iter={self.max_iter} sweeps; raise "
                 "max_iter or tol"
             )
-        fitted["kernel_"] = raw_kernel(state.graph)
+        fitted["kernel_"] = state.graph.raw_kernel()
         fitted["cluster_weights_"] = state.user_weights()
         fitted["report_"] = self._story(plan, state, queue, record, bandwidth)
         return fitted
@@ -714,7 +720,7 @@ def _buffer_memory(buffer: Buffer, n_rows: int, itemsize: int) -> int:
     return buffer.memory(n_rows, 0, itemsize) // 4
 
 
-def _again(state: Stream) -> Again:
+def _again(state: Stream) -> Resampler:
     """The clusters of the buffer, made again by some of its rows; of none where that is dear."""
     F, weights = points(state.graph, state.values, state.vectors)
     k = state.n_clusters

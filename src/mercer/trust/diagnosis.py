@@ -16,9 +16,8 @@ from mercer.embeddings.gaps import is_determined, relative_gap
 from mercer.estimators.needs import LOOKED_AT
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.given import FunctionKernel
 from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
-from mercer.partitions.resampling import Fit
+from mercer.partitions.resampling import FitEvidence
 from mercer.rows.rows import cast, take
 from mercer.rows.sample import Sample, evenly
 from mercer.trust.grade import Measured, Trust, graded
@@ -29,7 +28,7 @@ NEIGHBORS = 7
 ENOUGH = 5  # rows per cluster, below which a half of them says nothing
 
 
-def diagnose(fit: Fit, problem: Problem, record: Recorder) -> Trust | None:
+def diagnose(fit: FitEvidence, problem: Problem, record: Recorder) -> Trust | None:
     """The grade of a fit; None for a single cluster.
 
     A poor one is warned about, unless a warning of this fit already tells what to change.
@@ -45,14 +44,14 @@ def diagnose(fit: Fit, problem: Problem, record: Recorder) -> Trust | None:
     return trust
 
 
-def _measured(fit: Fit, problem: Problem) -> Measured:
+def _measured(fit: FitEvidence, problem: Problem) -> Measured:
     k, sample = len(fit.weights), problem.sample
     shares = fit.weights / fit.weights.sum()
     found: dict[str, Any] = {}
-    again = fit.again
-    if again.n_choosing >= 2 * ENOUGH * k:
-        found["stability"] = agreement(again.labels, again.n_choosing)
-        found["n_halved"] = again.n_choosing
+    resampler = fit.resampler
+    if resampler.n_rows >= 2 * ENOUGH * k:
+        found["stability"] = agreement(resampler.labels, resampler.n_rows)
+        found["n_halved"] = resampler.n_rows
     if not fit.is_graph:
         found |= _among_rows(fit, problem, k)
     if fit.eigenvalues is not None and fit.residuals is not None and len(fit.eigenvalues) > k:
@@ -69,9 +68,9 @@ def _measured(fit: Fit, problem: Problem) -> Measured:
     )
 
 
-def _among_rows(fit: Fit, problem: Problem, k: int) -> dict[str, float]:
+def _among_rows(fit: FitEvidence, problem: Problem, k: int) -> dict[str, float]:
     """What near rows say: how many borders part, whether clusters hold together, how alike."""
-    few = fit.kernel is not None and any(isinstance(p, FunctionKernel) for p in fit.kernel.parts())
+    few = fit.kernel is not None and fit.kernel.is_function  # a function may be slow
     ids = evenly(len(problem.sample), FEW_ROWS if few else NEAR_ROWS)
     if len(ids) < 3:
         return {}
@@ -119,7 +118,7 @@ def _alike(kernel: Kernel | None, sample: Sample, ids: IdArray) -> FloatArray:
     return products
 
 
-def _labels_of(fit: Fit, problem: Problem, ids: IdArray) -> IdArray:
+def _labels_of(fit: FitEvidence, problem: Problem, ids: IdArray) -> IdArray:
     sample = problem.sample
     if fit.labels is not None:
         return fit.labels[sample.ids[ids]]
