@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from mercer._run.budget import Budget
 from mercer.exceptions import BudgetError, MercerWarning
-from mercer.factors.quantized import (sequential_sample)
+from mercer.factors.quantized import sequential_sample
 from mercer.image import (
     Segmenter,
     connected_regions,

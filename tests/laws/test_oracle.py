@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from mercer.partitions.labellers import cone_labels
 
 import reference
 from counting import counted
 from mercer.embeddings.kpca import principal_map
-from mercer.factors.landmarks import (landmark_map)
-from mercer.factors.dense import (factor_map)
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomBinning, RandomFourier
 from mercer.factors.base import as_sample
-from mercer.factors.binning import (BinGraph)
-from mercer.factors.landmarks import Landmarks
+from mercer.factors.binning import BinGraph
+from mercer.factors.dense import factor_map
+from mercer.factors.landmarks import Landmarks, landmark_map
 from mercer.factors.quantized import Quantized
 from mercer.image.block_eigen import quantized_eigen
 from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
@@ -31,7 +31,6 @@ from mercer.linalg.lloyd import lloyd
 from mercer.linalg.walks import leading_walk
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.kmeans import kmeans_plus_plus
-from mercer.partitions.labellers import cone_labels
 
 pytestmark = pytest.mark.numeric
 
