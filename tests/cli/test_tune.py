@@ -82,14 +82,6 @@ def test_ranges_and_lists():
     assert read_gammas("2,1") == [2, 1]
 
 
-def test_train_sizes_with_a_point_are_shares():
-    from mercer.cli.options import read_train_size
-
-    assert read_train_size("1.0") == 1.0
-    assert isinstance(read_train_size("1.0"), float)
-    assert isinstance(read_train_size("1"), int)
-
-
 def test_a_best_score_at_the_edge_of_the_grid_is_told():
     X, _ = rings(600, random_state=0)
     with pytest.warns(MercerWarning, match="edge of the 3 bandwidths"):

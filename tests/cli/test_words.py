@@ -17,7 +17,7 @@ from mercer import KernelKMeans, load
 from mercer._run.budget import parse_bytes
 from mercer._run.printable import printable
 from mercer.cli.app import app
-from mercer.cli.words import in_options, speaking_of
+from mercer.cli.vocabulary import in_options, speaking_of
 
 ESC = "\x1b]0;owned\x07\x1b[31m"
 NAMES = {  # what a name may hold, whatever made it
@@ -177,28 +177,28 @@ def stdin_of(data: bytes) -> io.TextIOWrapper:
         (b"PK\x03\x04", "unpack it"),
         (b"\x89HDF\r\n", "save it as"),
         (b"1,2\n3,\xe9\n", "line 2 of standard input is not UTF-8"),
-        (b"\xfe\x00\x01", "--format arrow, csv, npy"),
+        (b"\xfe\x00\x01", "one of arrow, csv, npy"),
     ],
 )
 def test_binary_input_is_told_by_its_kind(
     monkeypatch: pytest.MonkeyPatch, data: bytes, words: str
 ) -> None:
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
 
     monkeypatch.setattr(sys, "stdin", stdin_of(data))
     with pytest.raises(ValueError) as caught:
-        list(pieces_of([], "csv"))
+        list(batches_of([], "csv"))
     assert words in str(caught.value)
     assert "codec" not in str(caught.value)
 
 
 def test_input_of_the_format_asked_for_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
 
     file = io.BytesIO()
     np.save(file, X)
     monkeypatch.setattr(sys, "stdin", stdin_of(file.getvalue()))
-    assert np.array_equal(np.concatenate(list(pieces_of([], "npy"))), X)
+    assert np.array_equal(np.concatenate(list(batches_of([], "npy"))), X)
 
 
 @pytest.mark.parametrize("command", ["cluster @ -k 3", "plan @", "predict @ @ -o y.npy", "tune @",

@@ -334,19 +334,6 @@ def test_spatial_pyramids_are_streamed():
     assert adjusted_rand_score(y, model.predict(pyramid)) > 0.95
 
 
-def test_an_index_proposes_and_its_recall_is_told():
-    pytest.importorskip("faiss")
-    X, _ = clusters(n=600, k=30, d=8)
-    sizes = {"initial_size": 300, "max_size": 400, "batch_size": 100}
-    exact = make(30, centers="projected", **sizes).fit(X)
-    near = make(30, centers="projected", search="approximate", **sizes).fit(X)
-    assert (near.labels_ == exact.labels_).mean() > 0.95
-    assert "nearest centre" in near.report_.notes[-1]
-    assert np.array_equal(near.predict(X[::3]), near.labels_[::3])
-    with pytest.raises(ValueError, match="projected"):
-        make(search="approximate").fit(X)
-
-
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
@@ -401,7 +388,7 @@ def command(*arguments, **more):
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    monkeypatch.setattr("mercer.cli.stream.PIECE_ROWS", 50)
+    monkeypatch.setattr("mercer.cli.stream.BATCH_ROWS", 50)
 
 
 def streamed(pieces, tmp_path, **more):
@@ -412,7 +399,7 @@ def streamed(pieces, tmp_path, **more):
 
 
 def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
     from mercer.io import read_labels
 
     X, _ = clusters()
@@ -421,7 +408,7 @@ def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
     expected, model = [], make()
     for piece in (*np.split(X[:230], range(50, 230, 50)), *np.split(X[230:], range(50, 270, 50))):
         expected.append(model.partial_fit(piece).predict(piece))
-    pieces = pieces_of([tmp_path / "a.npy", tmp_path / "b.csv"], "csv")
+    pieces = batches_of([tmp_path / "a.npy", tmp_path / "b.csv"], "csv")
     streamed(pieces, tmp_path)
     assert np.array_equal(read_labels(tmp_path / "labels.csv"), np.concatenate(expected))
     assert_same_stream(mercer.load(tmp_path / "stream.model"), model, X)
@@ -431,10 +418,10 @@ def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
 def test_a_stopped_stream_resumes_to_the_same_labels(stop, in_pieces, tmp_path):
     X, _ = clusters()
     np.save(tmp_path / "rows.npy", X)
-    from mercer.cli.stream import pieces_of
+    from mercer.cli.stream import batches_of
 
     def rows():
-        return pieces_of([tmp_path / "rows.npy"], "csv")
+        return batches_of([tmp_path / "rows.npy"], "csv")
 
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -480,7 +467,7 @@ def test_standard_input_in_three_formats():
     for name, cut in (("arrow", 300), ("npy", 50)):
         with pytest.raises(ValueError, match=r"cut short|npy format"):
             read(name, inputs[name][:-cut])
-    with pytest.raises(ValueError, match="numbers between commas"):
+    with pytest.raises(ValueError, match="numbers separated by commas"):
         read("csv", b"1,2\n3,x\n")
 
 
@@ -573,8 +560,8 @@ def test_a_snapshot_goes_on_with_its_own_rows_and_labels_only(in_pieces, tmp_pat
     wrong_labels = [*lines[:5], f"{1 - int(lines[5]) % 2}\n", *lines[6:]]
     for words, pieces, labels in (
         ("first 300 rows of the input are not those", in_fifties(other), lines),
-        ("come in other pieces", iter(np.split(X, [70, 200, 300])), lines),
-        ("come in other pieces", iter(np.split(X, range(60, 500, 60))), lines),
+        ("come in other batches", iter(np.split(X, [70, 200, 300])), lines),
+        ("come in other batches", iter(np.split(X, range(60, 500, 60))), lines),
         ("not those that were written", in_fifties(X), wrong_labels),
         ("has 299 labels", in_fifties(X), lines[:-1]),
     ):

@@ -1,4 +1,4 @@
-"""How the command line speaks: of options where the API speaks of parameters, and printably."""
+"""Messages of the API in the words of the command line: options for parameters, printable."""
 
 from __future__ import annotations
 
@@ -14,18 +14,29 @@ import typer
 
 from mercer._run.printable import printable
 
+SPELLINGS = {  # where not spelt like the parameter alone
+    "n_clusters": ("--n-clusters", "-k"),
+    "n_segments": ("--n-segments", "-k"),
+    "n_jobs": ("--jobs", "--n-jobs"),
+    "random_state": ("--seed", "--random-state"),
+}
 VALUE = r"""(\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s;,:()]*)"""  # what follows "parameter="
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What one command calls things."""
+    """The names that one command uses."""
 
     options: Mapping[str, str]  # parameter → option
-    paths: tuple[str, ...]  # of the command line; they stay as they are
+    paths: tuple[str, ...]  # on the command line; they are not translated
 
 
 _vocabulary: ContextVar[Vocabulary | None] = ContextVar("mercer_vocabulary", default=None)
+
+
+def option_of(name: str) -> str:
+    """What the command line calls a parameter."""
+    return SPELLINGS.get(name, ("--" + name.replace("_", "-"),))[0]
 
 
 @contextmanager
@@ -46,14 +57,14 @@ def speaking_of(parameters: Iterable[Any], values: Iterable[Any]) -> Iterator[No
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """A line for people; names from outside cannot steer their terminal."""
+    """Print a line; control characters in it are escaped."""
     typer.echo(printable(text), err=err)
 
 
 def in_options(text: str) -> str:
-    """A message of the API in the words of the command: ``n_jobs=-3`` is ``--jobs -3`` there.
+    """A message of the API with options for parameters: ``n_jobs=-3`` becomes ``--jobs -3``.
 
-    A name alone is one only if no word of English is spelt like it: those with an underscore.
+    A name without a value is translated only if it has an underscore, so is no English word.
     """
     vocabulary = _vocabulary.get()
     if vocabulary is None:
@@ -74,7 +85,7 @@ def in_options(text: str) -> str:
 
 
 def _plain(value: str) -> str:
-    """A value as it is typed: ['a', 'b'] is a,b."""
+    """A value as it is typed: ['a', 'b'] becomes a,b."""
     if value[:1] == "[":
         return ",".join(_plain(item.strip()) for item in value[1:-1].split(","))
     return value.strip("'\"")
