@@ -97,7 +97,7 @@ def _one_of(names: Callable[[], Iterable[str]]) -> Callable[[str | None], str | 
 
 
 def _kernels() -> Iterable[str]:
-    from mercer.kernels.names import NAMES
+    from mercer.kernels.registry import NAMES
 
     return NAMES
 

@@ -25,7 +25,7 @@ from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor, raw_kernel
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import is_automatic
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.lloyd import Partition
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers

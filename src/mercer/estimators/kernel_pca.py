@@ -27,7 +27,7 @@ from mercer.factors.bin_graph import densified
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
 from mercer.factors.quantized import Quantized, QuantizedFactor
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.products import row_products
 from mercer.rows.rows import BlockRows, Rows, cast, part
 from mercer.rows.source import Source, spans

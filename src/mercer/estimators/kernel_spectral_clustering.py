@@ -36,7 +36,7 @@ from mercer.factors.neighbors import Neighbors
 from mercer.factors.problem import Problem, fit_factor, raw_kernel
 from mercer.kernels.exponential import Exponential
 from mercer.kernels.given import Precomputed
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import label_rows
 from mercer.partitions.codebooks import Codebook

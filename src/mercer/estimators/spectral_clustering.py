@@ -31,7 +31,7 @@ from mercer.factors.neighbors import AffinityGraph, GivenAffinity, Neighbors
 from mercer.factors.problem import Problem, fit_factor, raw_kernel
 from mercer.factors.quantized import Quantized, QuantizedFactor
 from mercer.kernels.given import Precomputed
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.assignment import label_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,20 @@ def paired_codes(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[IdArray, IdArray
     if len(classes) == 0:
         raise ValueError("y_true and y_pred are empty; pass at least one label")
     return classes, clusters
+
+
+def check_label_images(humans: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[NDArray[Any]]:
+    """Label images of this shape, at least one."""
+    maps = [np.asarray(human) for human in humans]
+    if not maps:
+        raise ValueError("humans is empty; pass at least one label image to compare with")
+    for number, labels in enumerate(maps):
+        if labels.shape != shape:
+            raise ValueError(
+                f"humans[{number}] has shape {labels.shape}, the segments {shape}; pass label "
+                "images of one size (a single one as [labels])"
+            )
+    return maps
 
 
 def _codes(labels: ArrayLike, *, name: str) -> IdArray:

@@ -12,7 +12,12 @@ def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Share of the rows that are right under the best one-to-one match of clusters and classes.
 
     max over matchings m of Σ_c n_{c,m(c)} / n, by the Hungarian method; clusters left without a
-    class count as wrong. Symmetric. Makes the dense n_classes × n_clusters table.
+    class count as wrong. Symmetric. It holds a dense n_classes × n_clusters table.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
 
     Examples
     --------
@@ -31,6 +36,11 @@ def purity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Not symmetric, and 1 for clusters of one row each: compare it at equal numbers of clusters.
 
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
+
     Examples
     --------
     >>> purity([0, 0, 1, 1], [0, 1, 2, 2])
@@ -47,6 +57,11 @@ def mean_f(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     P = n_ck / n_k and the recall R = n_ck / n_c of cluster k as a finder of class c. Here n_ck
     counts the rows of class c in cluster k, n_c those of the class, n_k those of the cluster. One
     cluster may be the best of several classes. Not symmetric. `pairwise_f` counts pairs instead.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class DataSummary:
 
 
 def summarize_data(source: Source, sample: Sample, ranges: Summary) -> DataSummary | None:
-    """The first columns of the rows that chose; None where rows are not one table."""
+    """The first columns of the sample; None where rows are not one table."""
     few = part(sample.rows, 0, SAMPLE_ROWS)
     if isinstance(few, BlockRows) or few.shape[1] != source.n_features:
         return None

@@ -29,7 +29,7 @@ CSV_ERROR = re.compile(r"In CSV column #(\d+): Row #(\d+): .*invalid value '(.*)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a table: a number in each row, or a list of numbers, all of one length."""
 
     name: str
@@ -69,7 +69,7 @@ class TableSource(ForwardSource):
     path: str | os.PathLike[str]
     columns: Sequence[str] | None = None
     stamp: FileStamp = field(init=False, repr=False)
-    chosen: tuple[Column, ...] = field(init=False, repr=False)
+    chosen: tuple[TableColumn, ...] = field(init=False, repr=False)
 
     def changed(self, found: str) -> str:
         return (
@@ -88,12 +88,12 @@ class TableSource(ForwardSource):
         raise NotImplementedError
 
     def _open(self) -> None:
-        """Settle path, stamp and selection, before anything is read."""
+        """Set path, stamp and selection, before anything is read."""
         path = os.path.abspath(self.path)
         self._set(path=path, stamp=FileStamp.of(path), columns=_selection(self.columns))
 
-    def _choose(self, columns: Sequence[Column], dtype: np.dtype[Any]) -> None:
-        """Settle the columns, and with them the features."""
+    def _choose(self, columns: Sequence[TableColumn], dtype: np.dtype[Any]) -> None:
+        """Set the columns, and with them the features."""
         for column in columns:
             if column.length == 0:
                 raise ValueError(
@@ -121,7 +121,7 @@ class TableSource(ForwardSource):
             yield rows
             start += batch.num_rows
 
-    def _check(self, column: Column, array: Any, start: int) -> None:
+    def _check(self, column: TableColumn, array: Any, start: int) -> None:
         flaw = column.flaw(array)
         if flaw is not None:
             row, what = flaw
@@ -165,7 +165,7 @@ class ParquetSource(TableSource):
         kinds = {name: schema.field(name).type for name in names}
         _check_kinds(self.path, kinds, is_chosen=self.columns is not None)
         dtypes: Any = [_dtype(_item_type(kind)) for kind in kinds.values()]
-        columns = [Column(name, self._length(name, kind)) for name, kind in kinds.items()]
+        columns = [TableColumn(name, self._length(name, kind)) for name, kind in kinds.items()]
         self._choose(columns, working_dtype(np.result_type(*dtypes)))
 
     def blocks(self, start: int) -> Iterator[FloatArray]:
@@ -247,7 +247,7 @@ class CsvSource(TableSource):
         line = sum(len(name) + 1 for name in names)
         self._set(names=names, block=min(max(LINES * line, LEAST_BLOCK), BLOCK))
         chosen = _choice(self.path, names, self.columns)
-        self._choose([Column(name) for name in chosen], np.dtype(np.float64))
+        self._choose([TableColumn(name) for name in chosen], np.dtype(np.float64))
         try:
             self._count(self._counted())
         except ValueError as error:
@@ -312,7 +312,7 @@ def _released() -> Iterator[None]:
 
 
 def count_rows(path: str | os.PathLike[str]) -> int:
-    """The rows of a Parquet file, as its end tells."""
+    """The rows of a Parquet file, which are counted at its end."""
     parquet = require("pyarrow.parquet", "io", "reading Parquet")
     with _in_words(path, "Parquet"):
         return int(parquet.read_metadata(arrow_path(path)).num_rows)
