@@ -13,8 +13,7 @@ from typing import Literal
 import numpy as np
 
 from mercer._run.types import FloatArray
-from mercer.factors.quantization import Quantization
-from mercer.factors.quantized import block_scale, block_values
+from mercer.factors.quantized import Quantization, block_scale, block_values
 from mercer.kernels.base import Kernel
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 

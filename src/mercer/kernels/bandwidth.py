@@ -174,8 +174,3 @@ def around(kernel: Kernel | None) -> tuple[float, ...]:
     """γ of the kernel and wider and narrower ones, ascending; () for a kernel without one."""
     gamma = None if kernel is None else kernel.gamma
     return tuple(gamma * step for step in STEPS) if isinstance(gamma, float) else ()
-
-
-def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
-    """`Kernel.with_gamma`, as a function."""
-    return kernel.with_gamma(gamma)

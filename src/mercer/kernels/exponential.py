@@ -187,11 +187,6 @@ class Chi2(Exponential):
     factor = 0.5
 
 
-def is_automatic(kernel: Kernel) -> bool:
-    """`Kernel.is_automatic`, as a function."""
-    return kernel.is_automatic
-
-
 def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> FloatArray:
     """Normal vectors, every d of them orthogonal: the axes of random bases, with normal lengths."""
     n, d = shape

@@ -15,7 +15,6 @@ from mercer._run.types import FloatArray
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
-    factor_with_kernel,
     score_map,
     score_map_of_two,
     training_scores,
@@ -128,7 +127,7 @@ def _shared(grid: Grid, seed: int) -> Any:
 
 def _score_second_kernel(grid: Grid, kernel: Kernel, shared: Any) -> FloatArray:
     factor, multipliers, bias = shared
-    second = factor_with_kernel(factor, kernel)
+    second = factor.with_kernel(kernel)
     model = score_map_of_two(second, grid.train, multipliers, bias)
     train, validation = (model.of_rows(second, sample) for sample in (grid.train, grid.validation))
     return _score_sizes(grid, model, train, validation)
