@@ -1,4 +1,4 @@
-"""The one door to numba: every jitted loop of Mercer is made by `jit`."""
+"""The only use of numba: every compiled loop of Mercer is made by `jit`."""
 
 from __future__ import annotations
 

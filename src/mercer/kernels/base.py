@@ -32,6 +32,7 @@ class Kernel(BaseEstimator):
 
     gamma: Any = None  # bandwidth: a number, the name of a rule, or None for kernels without one
     columns: ColumnChoice = None
+    matrix_of_items: Any = None  # that a precomputed kernel is looked up in while fitting
 
     stationary = False  # depends on x - y only, so that rows may be centred first
     nonnegative = False  # defined for values ≥ 0 only
@@ -91,17 +92,11 @@ class Kernel(BaseEstimator):
         formatted = [rows.apply(part) for part in raw]
         return self.matrix(formatted[0], formatted[-1])
 
-    def resolve(
-        self,
-        X: Rows,
-        weights: FloatArray,
-        *,
-        rng: np.random.Generator,
-        least_mean: float = 0.0,
-    ) -> Kernel:
+    def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
         """A copy whose parameters are numbers (``gamma="auto"`` becomes one).
 
-        `least_mean` is the mean of k over pairs of rows that an automatic bandwidth must reach.
+        `how` are keywords for the bandwidth rule: `rng`, and `least_mean`, the mean of k over pairs
+        of rows that an automatic bandwidth must reach.
         """
         return clone(self)
 

@@ -22,7 +22,15 @@ TOLERANCE = 0.0075  # of the image's diagonal
 
 @dataclass(frozen=True, slots=True)
 class BoundaryScore:
-    """How many boundary pixels are right (precision) and how many are found (recall)."""
+    """Agreement of two sets of boundary pixels.
+
+    Parameters
+    ----------
+    precision : float
+        The share of our boundary pixels that are right.
+    recall : float
+        The share of the drawn boundary pixels that are found.
+    """
 
     precision: float
     recall: float

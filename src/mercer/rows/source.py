@@ -68,6 +68,18 @@ def rest(source: Any) -> None:
 
 
 def spans(n_rows: int, block_rows: int = TILE) -> Iterator[tuple[int, int]]:
-    """Consecutive blocks of whole tiles: (start, stop), the last one cut at `n_rows`."""
+    """Consecutive blocks of rows, the last one cut at `n_rows`.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows there are.
+    block_rows : int, default=8192
+        Rows of a block: whole tiles.
+
+    Yields
+    ------
+    start, stop : int
+    """
     for start in range(0, n_rows, block_rows):
         yield start, min(start + block_rows, n_rows)

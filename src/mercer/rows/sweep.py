@@ -92,11 +92,20 @@ def total(
 
     The result is a tuple of arrays and numbers.
     """
-    work = partial(
-        _total, source, make, combine, along, block_rows=block_rows, threads=threads, stage=stage
-    )
+
+    def compute() -> Result:
+        engine = current_for(source)
+        if engine is None:
+            tiles = _sweep_here(source, make(), along, None, block_rows, threads, stage)
+            return folded(tiles, combine)
+        n_groups = -(-source.n_rows // GROUP)
+        groups = min(max(n_groups // (TASKS_PER_WORKER * engine.n_workers), 1), MOST_GROUPS)
+        task = BlockTask(make, block_rows, combine)
+        sums = _sweep_there(engine, task, source, along, groups * GROUP, stage)
+        return reduce(combine, chain.from_iterable(sums))
+
     fits = partial(make.fits, source=source, along=along)
-    return recall(stage, source, (make, along), work, fits)
+    return recall(stage, source, (make, along), compute, fits)
 
 
 def is_weights(value: Any, n_clusters: int, source: Source, along: FloatArray | None) -> bool:
@@ -134,27 +143,6 @@ class BlockTask:
             return list(results if self.combine is None else _groups(results, self.combine))
 
         return run
-
-
-def _total(
-    source: Source,
-    make: Callable[[], TileFunction[Result]],
-    combine: Callable[[Result, Result], Result],
-    along: FloatArray | None,
-    *,
-    block_rows: int,
-    threads: int,
-    stage: str,
-) -> Result:
-    engine = current_for(source)
-    if engine is None:
-        tiles = _sweep_here(source, make(), along, None, block_rows, threads, stage)
-        return folded(tiles, combine)
-    n_groups = -(-source.n_rows // GROUP)
-    groups = min(max(n_groups // (TASKS_PER_WORKER * engine.n_workers), 1), MOST_GROUPS)
-    task = BlockTask(make, block_rows, combine)
-    sums = _sweep_there(engine, task, source, along, groups * GROUP, stage)
-    return reduce(combine, chain.from_iterable(sums))
 
 
 def _sweep_here(

@@ -156,7 +156,10 @@ class ParquetSource(TableSource):
     def __post_init__(self) -> None:
         self._open()
         parquet = require("pyarrow.parquet", "io", "reading Parquet")
-        with _in_words(self.path, "Parquet"), parquet.ParquetFile(arrow_path(self.path)) as file:
+        with (
+            _named_errors(self.path, "Parquet"),
+            parquet.ParquetFile(arrow_path(self.path)) as file,
+        ):
             metadata, schema = file.metadata, file.schema_arrow
             names = _choice(self.path, schema.names, self.columns)
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -205,7 +208,7 @@ class ParquetSource(TableSource):
         }
         with (
             _released(),
-            _in_words(self.path, "Parquet"),
+            _named_errors(self.path, "Parquet"),
             parquet.ParquetFile(arrow_path(self.path), metadata=self.metadata, **options) as file,
         ):
             for group in range(self.restart_of(start), self.metadata.num_row_groups):
@@ -264,7 +267,7 @@ class CsvSource(TableSource):
         return sum(len(rows) for rows in self.blocks(0))
 
     def _read_names(self) -> tuple[str, ...]:
-        with _in_words(self.path, "CSV"), self._reader([]) as reader:
+        with _named_errors(self.path, "CSV"), self._reader([]) as reader:
             names = tuple(reader.schema.names)
             flags = tuple(column.name for column in reader.schema if str(column.type) == "bool")
         if len(names) == 1 and (separator := re.search(r"[;\t|]", names[0])):
@@ -278,7 +281,11 @@ class CsvSource(TableSource):
     def _batches(self) -> Iterator[Any]:
         self.stamp.check(self.path)
         names = [column.name for column in self.chosen]
-        with _released(), _in_words(self.path, "CSV", self.names), self._reader(names) as reader:
+        with (
+            _released(),
+            _named_errors(self.path, "CSV", self.names),
+            self._reader(names) as reader,
+        ):
             yield from reader
 
     def _arrow_bytes(self) -> int:
@@ -314,12 +321,12 @@ def _released() -> Iterator[None]:
 def count_rows(path: str | os.PathLike[str]) -> int:
     """The rows of a Parquet file, which are counted at its end."""
     parquet = require("pyarrow.parquet", "io", "reading Parquet")
-    with _in_words(path, "Parquet"):
+    with _named_errors(path, "Parquet"):
         return int(parquet.read_metadata(arrow_path(path)).num_rows)
 
 
 @contextmanager
-def _in_words(
+def _named_errors(
     path: str | os.PathLike[str], format: str, names: tuple[str, ...] = ()
 ) -> Iterator[None]:
     """Arrow's errors as one ValueError that says which file and what to do."""
