@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,14 @@ def contingency(y_true: ArrayLike, y_pred: ArrayLike) -> Any:
     shape = (int(classes.max()) + 1, int(clusters.max()) + 1)
     ones = np.ones(len(classes), dtype=np.int64)
     return coo_array((ones, (classes, clusters)), shape=shape).tocsr()
+
+
+def mean_best(table: Any, score: Callable[[Any, Any, Any], Any]) -> float:
+    """Σ_c (n_c / n) · max_k score(n_ck, n_c, n_k): the best cluster of each class."""
+    n_c, n_k, cells = table.sum(axis=1), table.sum(axis=0), table.tocoo()
+    best = np.zeros(len(n_c))
+    np.maximum.at(best, cells.row, score(cells.data, n_c[cells.row], n_k[cells.col]))
+    return float(best @ n_c / n_c.sum())
 
 
 def paired_codes(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[IdArray, IdArray]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.metrics.contingency import contingency
+from mercer.metrics.contingency import contingency, mean_best
 
 
 def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -68,10 +67,4 @@ def mean_f(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> mean_f([0, 0, 1, 1], [0, 0, 0, 1])  # (0.8 + 0.666...) / 2
     0.7333333333333334
     """
-    table = contingency(y_true, y_pred)
-    n_c, n_k = table.sum(axis=1), table.sum(axis=0)
-    cells = table.tocoo()
-    F = 2.0 * cells.data / (n_c[cells.row] + n_k[cells.col])
-    best = np.zeros(len(n_c))
-    np.maximum.at(best, cells.row, F)
-    return float(best @ n_c / n_c.sum())
+    return mean_best(contingency(y_true, y_pred), lambda n_ck, n_c, n_k: 2.0 * n_ck / (n_c + n_k))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer._run.types import FloatArray
-from mercer.metrics.contingency import check_label_images, contingency
+from mercer.metrics.contingency import check_label_images, contingency, mean_best
 from mercer.metrics.pairs import rand_index
 
 
@@ -78,12 +78,7 @@ def _pairs(segments: ArrayLike, humans: Sequence[ArrayLike]) -> list[tuple[Any, 
 
 def _covering(table: Any) -> float:
     """Of one person: rows of the table are their regions, columns ours."""
-    theirs, ours = table.sum(axis=1), table.sum(axis=0)
-    cells = table.tocoo()
-    overlap = cells.data / (theirs[cells.row] + ours[cells.col] - cells.data)
-    best = np.zeros(len(theirs))
-    np.maximum.at(best, cells.row, overlap)
-    return float(best @ theirs / theirs.sum())
+    return mean_best(table, lambda both, theirs, ours: both / (theirs + ours - both))
 
 
 def _information(table: Any) -> float:
