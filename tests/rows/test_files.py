@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mercer.rows import npy, stamp, tables
 from mercer.rows.arrays import working_dtype
 from mercer.rows.batches import BatchSource
-from mercer.rows.files import open_file
+from mercer.rows.file_types import open_file
 from mercer.rows.npy import NpySource
 from mercer.rows.source import TILE, Source
 from mercer.rows.tables import CsvSource, ParquetSource

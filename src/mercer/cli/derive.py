@@ -26,7 +26,7 @@ LEFT_OUT = ("verbose",)  # the command line has --quiet
 PANELS = {"max_memory": RESOURCES, "n_jobs": RESOURCES}
 METAVARS = {"gamma": "GAMMA", "train_size": "N|SHARE"}
 TABLES = {  # names of objects that a parameter takes: a new name is a new line there
-    "kernel": "mercer.kernels.names:NAMES",
+    "kernel": "mercer.kernels.registry:NAMES",
     "approximation": "mercer.factors.names:NAMES",
     "gamma": "mercer.kernels.bandwidth:Rule",
     "criterion": "mercer.partitions.codebooks:ENCODINGS",

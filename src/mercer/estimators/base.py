@@ -26,7 +26,7 @@ from mercer._run.warn import warn
 from mercer.estimators.problem import check_features, checked_source, sampled_rows
 from mercer.factors.base import CountedLabels
 from mercer.factors.problem import Problem
-from mercer.kernels.names import is_precomputed
+from mercer.kernels.registry import is_precomputed
 from mercer.partitions.assignment import tiles_of
 from mercer.partitions.label_store import keeping_labels, store_for
 from mercer.partitions.quality import Quality, measure

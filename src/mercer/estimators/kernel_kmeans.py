@@ -22,7 +22,7 @@ from mercer.factors.dense import LinearScores
 from mercer.factors.names import as_dense_approximation
 from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.lloyd import Partition
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import FULL_SWEEPS, label_rows, refine_centers

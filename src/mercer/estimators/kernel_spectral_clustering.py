@@ -28,7 +28,7 @@ from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
 from mercer.estimators.problem import checked_weights, prepare_problem
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.names import as_kernel, is_precomputed
+from mercer.kernels.registry import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import label_rows
 from mercer.partitions.codebooks import Codebook

@@ -32,7 +32,7 @@ from mercer.estimators.problem import prepare_problem
 from mercer.factors.base import Approximation, SpectralMap
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.names import as_kernel, is_precomputed
+from mercer.kernels.registry import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.assignment import label_rows

@@ -55,7 +55,7 @@ from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
-from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
+from mercer.kernels.inner_products import Cosine, HistogramIntersection, Polynomial
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.ensemble import Bases, Consensus
 from mercer.rows.format import RowFormat

@@ -24,7 +24,7 @@ from mercer.estimators.problem import checked_source
 from mercer.exceptions import MercerWarning
 from mercer.factors.exact import Exact
 from mercer.factors.neighbors import Neighbors
-from mercer.kernels.names import is_precomputed
+from mercer.kernels.registry import is_precomputed
 from mercer.plan.plan import Plan, PlannedPass
 from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
 from mercer.rows.distinct import sample_size

@@ -16,7 +16,7 @@ from mercer._run.random import as_generator
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray
 from mercer._run.warn import warn
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.partitions.codebooks import ENCODINGS
 from mercer.partitions.criteria import BALANCE, balance_of
 from mercer.rows.source import Source

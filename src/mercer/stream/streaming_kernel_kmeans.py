@@ -32,7 +32,7 @@ from mercer.estimators.problem import (
 from mercer.factors.mutual import TILE_ROWS, neighbor_kernel
 from mercer.factors.problem import Problem
 from mercer.kernels.checks import check_values
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
 from mercer.partitions.resampling import FitEvidence, Resampler, by_centers
