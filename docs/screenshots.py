@@ -20,14 +20,8 @@ from sklearn.datasets import load_digits
 
 from mercer import KernelSpectralClustering, SpectralClustering
 from mercer.datasets import rings, spirals
-from mercer.image import Segmenter, landscape
-from mercer.report import (
-    EmbeddingDisplay,
-    SegmentationDisplay,
-    SpectrumDisplay,
-    TuningDisplay,
-    write_page,
-)
+from mercer.image import SegmentationDisplay, Segmenter, landscape
+from mercer.report import EmbeddingDisplay, SpectrumDisplay, TuningDisplay, write_page
 
 IMAGES = Path(__file__).parent / "images"
 DESK, PHONE = {"width": 1280, "height": 980}, {"width": 390, "height": 844}

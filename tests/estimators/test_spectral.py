@@ -18,13 +18,19 @@ from mercer import RBF, IncompleteCholesky, MercerWarning, SpectralClustering
 from mercer._run.recorder import Recorder
 from mercer.datasets import rings, spirals
 from mercer.embeddings.gaps import gap_warnings, n_components, ranked_gaps
-from mercer.factors.landmarks import (landmark_map)
 from mercer.factors.base import as_sample
-from mercer.factors.landmarks import Edges, LandmarkGraph, Landmarks, Search, make_search
+from mercer.factors.landmarks import (
+    Edges,
+    LandmarkGraph,
+    LandmarkLabels,
+    Landmarks,
+    Search,
+    landmark_map,
+    make_search,
+)
 from mercer.linalg.eigen import leading_eigenpairs
 from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
-from mercer.factors.landmarks import (LandmarkLabels)
 
 seeds = pytest.mark.parametrize("seed", range(10))
 few_seeds = pytest.mark.parametrize("seed", range(3))

@@ -13,10 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import mercer
 from mercer import KernelFeatures, KernelKMeans, Laplacian, RandomBinning, SpectralClustering
-from mercer.factors.binning import (binning_map)
 from mercer.exceptions import ModelFileError
 from mercer.factors.base import as_sample
-from mercer.factors.binning import (BinGraph, bin_components)
+from mercer.factors.binning import BinGraph, bin_components, binning_map
 from mercer.metrics import normalized_mutual_info
 
 

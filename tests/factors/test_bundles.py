@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer.factors.binning import (bundled, neighbor_sums, parts_of_rows)
+from mercer.factors.binning import bundled, neighbor_sums, parts_of_rows
 from mercer.linalg.lanczos import lanczos
 
 

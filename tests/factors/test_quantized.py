@@ -14,9 +14,16 @@ from mercer.datasets import rings
 from mercer.embeddings.angles import angle_bound
 from mercer.factors import quantized
 from mercer.factors.base import as_sample
-from mercer.factors.quantized import (TooManyBlocksError, quantize, sequential_sample)
-from mercer.factors.quantized import block_scale, block_values
-from mercer.factors.quantized import (block_objective, fine_block_sums, move_representatives)
+from mercer.factors.quantized import (
+    TooManyBlocksError,
+    block_objective,
+    block_scale,
+    block_values,
+    fine_block_sums,
+    move_representatives,
+    quantize,
+    sequential_sample,
+)
 from mercer.image.block_eigen import quantized_eigen
 
 SEEDS = range(5)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mercer import RBF, IncompleteCholesky, KernelKMeans
 from mercer.factors.base import as_sample
-from mercer.factors.cholesky import (_residuals)
+from mercer.factors.cholesky import _residuals
 from mercer.rows import as_source
 
 pytestmark = pytest.mark.numeric

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from mercer._run.budget import Budget
 from mercer.exceptions import BudgetError, MercerWarning
-from mercer.factors.quantized import (sequential_sample)
+from mercer.factors.quantized import sequential_sample
 from mercer.image import (
     Segmenter,
     connected_regions,
@@ -233,7 +233,7 @@ def test_other_methods_see_the_sky(method: str, picture: Any) -> None:
 def test_predict_of_the_fitted_image_gives_its_labels(
     features: str, threads: int, picture: Any
 ) -> None:
-    image = np.tile(picture[0], (6, 6, 1))  # several bands
+    image = np.tile(picture[0], (6, 6, 1))  # several tiles
     segmenter = Segmenter(4, features=features, n_jobs=threads, random_state=0).fit(image)
     np.testing.assert_array_equal(segmenter.predict(image), segmenter.labels_)
     one = segment(image, 4, features=features, random_state=0)

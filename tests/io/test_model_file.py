@@ -590,6 +590,16 @@ def test_every_member_is_needed(name: str, tmp_path: Path) -> None:
     refuse(zipped(contents), tmp_path, "lacks member|without manifest.json")
 
 
+@pytest.mark.parametrize("value", ["approximate", None, ["exact"], {}])
+def test_a_retired_parameter_loads_only_with_values_that_changed_nothing(
+    value: Any, tmp_path: Path
+) -> None:
+    data = (Path(__file__).parent / "models" / "streaming.mercer").read_bytes()
+    assert manifest_of(members(data))["parameters"]["search"] == "exact"
+    changed = with_manifest(lambda m: m["parameters"].update(search=value), data)
+    refuse(changed, tmp_path, "search=.* is no longer supported")
+
+
 def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
     buffer = BytesIO(file_bytes())
     with warnings.catch_warnings(), zipfile.ZipFile(buffer, "a") as archive:

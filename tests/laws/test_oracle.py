@@ -12,26 +12,25 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from mercer.partitions.labellers import cone_labels
 
 import reference
 from counting import counted
 from mercer.embeddings.kpca import principal_map
-from mercer.factors.landmarks import (landmark_map)
-from mercer.factors.dense import (factor_map)
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomBinning, RandomFourier
 from mercer.factors.base import as_sample
-from mercer.factors.binning import (BinGraph)
-from mercer.factors.landmarks import Landmarks
+from mercer.factors.binning import BinGraph
+from mercer.factors.dense import factor_map
+from mercer.factors.landmarks import Landmarks, landmark_map
 from mercer.factors.quantized import Quantized
 from mercer.image.block_eigen import quantized_eigen
 from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
 from mercer.linalg.eigen import leading_eigenpairs
-from mercer.linalg.lloyd import lloyd
+from mercer.linalg.lloyd import WeightedRows
 from mercer.linalg.walks import leading_walk
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.kmeans import kmeans_plus_plus
-from mercer.partitions.labellers import cone_labels
 
 pytestmark = pytest.mark.numeric
 
@@ -406,8 +405,8 @@ def test_kmeans(problem: Problem, k: int) -> None:
     F, w = problem.X, problem.weights
     F = (F / np.abs(F).max()).astype(F.dtype)
     norms = np.einsum("ij,ij->i", F, F, dtype=np.float64)
-    start = kmeans_plus_plus(F, w, norms, k, rng=problem.rng)
-    found = lloyd(F, w, norms, start, max_iter=300, least_shift=0.0)
+    rows = WeightedRows(F, w, norms)
+    found = rows.lloyd(kmeans_plus_plus(rows, k, rng=problem.rng), max_iter=300)
     distances = ((F[:, None].astype("f8") - found.centers.astype("f8")) ** 2).sum(axis=2)
     tol = 1e4 * EPS[problem.dtype]
     nearest = distances.min(axis=1)

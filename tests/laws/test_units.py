@@ -53,7 +53,7 @@ def touching(d, n=240, dtype=np.float64):
 
 def labels_of(make, X):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MercerWarning)  # touching blobs deserve little trust
+        warnings.simplefilter("ignore", MercerWarning)  # touching blobs look unreliable
         model = make().fit(X)
     assert np.array_equal(model.predict(X[:40]), model.labels_[:40])
     return model.labels_

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
 import reference
-from mercer.linalg.lloyd import lloyd
+from mercer.linalg.lloyd import WeightedRows
 from mercer.linalg.numbering import content_order, numbering
 from mercer.partitions.kmeans import INIT_ROWS, kmeans, kmeans_plus_plus
 
@@ -28,8 +28,9 @@ def problem(seed, n=400, d=4, k=5, dtype=np.float64):
 @pytest.mark.parametrize("seed", range(10))
 def test_lloyd_ends_where_the_plain_algorithm_ends(seed):
     F, weights, norms, rng = problem(seed)
-    start = kmeans_plus_plus(F, weights, norms, 5, rng=rng)
-    found = lloyd(F, weights, norms, start, max_iter=300, least_shift=0.0)
+    rows = WeightedRows(F, weights, norms)
+    start = kmeans_plus_plus(rows, 5, rng=rng)
+    found = rows.lloyd(start, max_iter=300)
     labels, inertia = reference.lloyd(F, weights, start)
     assert found.is_converged
     assert found.inertia == pytest.approx(inertia, rel=1e-9)
@@ -40,11 +41,9 @@ def test_lloyd_ends_where_the_plain_algorithm_ends(seed):
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 8), n=st.integers(8, 60))
 def test_inertia_never_rises_with_more_sweeps(seed, k, n):
     F, weights, norms, rng = problem(seed, n=n, k=3)
-    start = kmeans_plus_plus(F, weights, norms, k, rng=rng)
-    costs = [
-        lloyd(F, weights, norms, start, max_iter=sweeps, least_shift=0.0).inertia
-        for sweeps in (1, 2, 5, 50)
-    ]
+    rows = WeightedRows(F, weights, norms)
+    start = kmeans_plus_plus(rows, k, rng=rng)
+    costs = [rows.lloyd(start, max_iter=sweeps).inertia for sweeps in (1, 2, 5, 50)]
     assert all(a >= b * (1 - 1e-12) for a, b in pairwise(costs))
 
 
@@ -62,9 +61,8 @@ def test_threads_and_float32_change_nothing_that_matters(seed):
 
 def test_an_empty_cluster_gets_the_costliest_row():
     F = np.array([[0.0], [0.1], [5.0], [5.1], [30.0]])
-    norms = (F**2).ravel()
     start = np.array([[0.0], [5.0], [1000.0]])  # nobody is nearest to the last
-    found = lloyd(F, np.ones(5), norms, start, max_iter=50, least_shift=0.0)
+    found = WeightedRows.of(F, np.ones(5)).lloyd(start, max_iter=50)
     assert sorted(found.centers.ravel()) == pytest.approx([0.05, 5.05, 30.0])
 
 
@@ -89,7 +87,7 @@ def test_k_means_plus_plus_never_draws_a_row_of_no_weight_or_twice_the_same_poin
     weights = np.r_[np.ones(5), np.zeros(5), np.ones(5)]
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        chosen = kmeans_plus_plus(F, weights, np.ones(15), 2, rng=rng)
+        chosen = kmeans_plus_plus(WeightedRows(F, weights, np.ones(15)), 2, rng=rng)
         assert {tuple(row) for row in chosen} == {(1, 0, 0), (0, 0, 1)}
 
 

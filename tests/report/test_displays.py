@@ -12,12 +12,7 @@ matplotlib = pytest.importorskip("matplotlib", reason="displays need matplotlib"
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-from mercer.report import (  # noqa: E402
-    EmbeddingDisplay,
-    SegmentationDisplay,
-    SpectrumDisplay,
-    TuningDisplay,
-)
+from mercer.report import EmbeddingDisplay, SpectrumDisplay, TuningDisplay  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +70,7 @@ def test_a_search_is_a_heat_map(X):
 
 def test_segments_are_drawn_over_their_image():
     pytest.importorskip("skimage", reason="pictures of segments need scikit-image")
-    from mercer.image import Segmenter, landscape
+    from mercer.image import SegmentationDisplay, Segmenter, landscape
 
     image, _ = landscape(60, 90, random_state=0)
     segmenter = Segmenter(4, random_state=0).fit(image)

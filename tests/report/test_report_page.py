@@ -163,7 +163,7 @@ def test_all_is_done_by_keyboard(desk):
     assert sum(state(shown)["shown"]) == 1000
     shown.keyboard.press("Space")
     assert state(shown)["shown"] is None
-    shown.locator("summary", has_text="The same as a table").focus()
+    shown.locator("summary", has_text="Show as a table").focus()
     shown.keyboard.press("Enter")
     shown.locator("#rows-table tbody tr").nth(5).wait_for()
     assert shown.locator("#rows-table tbody tr").count() == 200
@@ -191,7 +191,7 @@ def test_another_map_and_the_colours_of_kmeans(desk):
     shown.select_option("#map", label="Embedding")
     assert state(shown)["x"] != before["x"]
     shown.select_option("#paint", "peer")
-    assert shown.locator("#peer-title").inner_text() == "Beside k-means"
+    assert shown.locator("#peer-title").inner_text() == "Comparison with k-means"
     shown.locator("[data-cluster='0']").click()
     by_kmeans = sum(state(shown)["shown"])
     assert by_kmeans != 1000  # k-means cuts rings into pieces of a cake
@@ -200,7 +200,13 @@ def test_another_map_and_the_colours_of_kmeans(desk):
 def test_search_profiles_and_stages_are_there(desk):
     shown = desk
     titles = shown.locator("h2").all_inner_texts()
-    for title in ("The rows", "Clusters", "What marks each cluster", "Spectrum", "Beside k-means"):
+    for title in (
+        "The rows",
+        "Clusters",
+        "What distinguishes each cluster",
+        "Spectrum",
+        "Comparison with k-means",
+    ):
         assert title in titles
     assert "Tuning" in titles
     assert shown.locator(".heat.best").count() == 1

@@ -161,15 +161,15 @@ def test_transforms_are_bit_equal(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(scores, expected)
 
 
-def test_reading_on_decodes_each_piece_once(kind: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_reading_on_decodes_each_block_once(kind: str, tmp_path: Path, monkeypatch: Any) -> None:
     source: Any = as_source(KINDS[kind](tmp_path, numbers()))
-    pieces, starts = type(source).pieces, []
+    blocks, starts = type(source).blocks, []
 
     def counted(self: Any, start: int) -> Any:
         starts.append(start)
-        return pieces(self, start)
+        return blocks(self, start)
 
-    monkeypatch.setattr(type(source), "pieces", counted)
+    monkeypatch.setattr(type(source), "blocks", counted)
     for span in spans(57, 5):
         source.read(*span)
     assert starts == [0]

@@ -334,19 +334,6 @@ def test_spatial_pyramids_are_streamed():
     assert adjusted_rand_score(y, model.predict(pyramid)) > 0.95
 
 
-def test_an_index_proposes_and_its_recall_is_told():
-    pytest.importorskip("faiss")
-    X, _ = clusters(n=600, k=30, d=8)
-    sizes = {"initial_size": 300, "max_size": 400, "batch_size": 100}
-    exact = make(30, centers="projected", **sizes).fit(X)
-    near = make(30, centers="projected", search="approximate", **sizes).fit(X)
-    assert (near.labels_ == exact.labels_).mean() > 0.95
-    assert "nearest centre" in near.report_.notes[-1]
-    assert np.array_equal(near.predict(X[::3]), near.labels_[::3])
-    with pytest.raises(ValueError, match="projected"):
-        make(search="approximate").fit(X)
-
-
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [

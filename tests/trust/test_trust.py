@@ -15,7 +15,7 @@ from mercer import KernelKMeans, MercerWarning, SpectralClustering
 from mercer.datasets import rings
 from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
 from mercer.report import Evidence, Report, Trust
-from mercer.trust.grade import Measured, graded
+from mercer.trust.grade import Measurements, judge
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 
@@ -65,16 +65,16 @@ def test_agreement_of_halves():
 
 
 def test_the_worst_evidence_is_the_grade_and_says_what_to_change():
-    trust = graded(Measured(3, stability=0.9, n_halved=2000, borders=0.9, pieces=0.0))
+    trust = judge(Measurements(3, stability=0.9, n_halved=2000, borders=0.9, pieces=0.0))
     assert trust.grade == "poor"
     assert [e.grade for e in trust.evidence if e.name == "borders"] == ["poor"]
     assert len(trust.worst()) == 1
     assert "try fewer" in trust.worst()[0]
-    assert graded(Measured(3, stability=0.9, borders=0.1, pieces=0.0)).grade == "good"
-    assert graded(Measured(3, stability=0.4, n_halved=2000)).grade == "poor"
-    clear = Measured(3, stability=0.4, n_halved=2000, borders=0.1, pieces=0.0)
-    assert graded(clear).grade == "fair"
-    assert graded(Measured(3, stability=0.4, n_halved=200)).grade == "fair"  # few rows: lenient
+    assert judge(Measurements(3, stability=0.9, borders=0.1, pieces=0.0)).grade == "good"
+    assert judge(Measurements(3, stability=0.4, n_halved=2000)).grade == "poor"
+    clear = Measurements(3, stability=0.4, n_halved=2000, borders=0.1, pieces=0.0)
+    assert judge(clear).grade == "fair"
+    assert judge(Measurements(3, stability=0.4, n_halved=200)).grade == "fair"  # few rows: lenient
 
 
 @every_estimator

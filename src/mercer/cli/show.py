@@ -20,15 +20,25 @@ if TYPE_CHECKING:
     from mercer.report import Report
 
 
-SIZES = 12  # clusters whose size is shown
-VALUES = 8  # eigenvalues that are shown
-
-
 def show_report(report: Report) -> None:
     """The report as a table on standard output (its warnings went to standard error)."""
+    from mercer.report.facts import list_facts, stages_table
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="cyan")
+    facts.add_column()
+    for fact in list_facts(report):
+        facts.add_row(fact.name, printable(fact.text))
+    for note in report.notes:
+        facts.add_row("note", printable(note))
+    found = stages_table(report)
+    stages = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    for number, name in enumerate(found.head):
+        stages.add_column(name, justify="right" if number else "left")
+    for row in found.rows:
+        stages.add_row(*map(printable, row))
     console = Console(highlight=False, markup=False, emoji=False)
-    console.print(Text.assemble((report.estimator, "bold"), f"  {_shape(report)}"))
-    console.print(_facts(report), "", _stages(report), "", sep="\n")
+    console.print(Text(printable(report.estimator), "bold"), facts, "", stages, "", sep="\n")
 
 
 def show_json(values: Mapping[str, object], written: Mapping[str, Path | None]) -> None:
@@ -62,57 +72,3 @@ def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
         say(f"error: {where}{outcome.error}", err=True)
     if failed and len(outcomes) > 1:
         typer.echo(f"{len(failed)} of {len(outcomes)} images failed", err=True)
-
-
-def _shape(report: Report) -> str:
-    return f"{report.n_rows:,} rows × {report.n_features:,} columns, {report.dtype}"
-
-
-def _facts(report: Report) -> Table:
-    from mercer.report.words import quality_facts
-
-    error = "" if report.trace_error is None else f", error {report.trace_error:.3g} of the trace"
-    facts = [
-        ("kernel", report.kernel),
-        ("bandwidth", report.bandwidth),
-        ("approximation", f"{report.approximation}: rank {report.rank}{error}"),
-        ("cluster sizes", _sizes(report)),
-    ]
-    if report.inertia is not None:
-        facts.append(("inertia", f"{report.inertia:.6g} after {report.n_iter} sweeps"))
-    if report.eigenvalues:
-        facts.append(("eigenvalues", _eigenvalues(report)))
-    facts += quality_facts(report)
-    facts += [("note", note) for note in report.notes]
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="cyan")
-    table.add_column()
-    for name, value in facts:
-        table.add_row(name, printable(value))
-    return table
-
-
-def _sizes(report: Report) -> str:
-    sizes = report.cluster_weights
-    more = f", and {len(sizes) - SIZES} more" if len(sizes) > SIZES else ""
-    return ", ".join(f"{size:,.6g}" for size in sizes[:SIZES]) + more
-
-
-def _eigenvalues(report: Report) -> str:
-    values = report.eigenvalues
-    more = f", and {len(values) - VALUES} more" if len(values) > VALUES else ""
-    return ", ".join(f"{value:.4f}" for value in values[:VALUES]) + more
-
-
-def _stages(report: Report) -> Table:
-    from mercer._run.budget import human_bytes
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    table.add_column("stage")
-    for name in ("seconds", "CPU", "peak memory", "kernel values"):
-        table.add_column(name, justify="right")
-    for stage in report.stages:
-        times = (f"{stage.seconds:.3f}", f"{stage.cpu_seconds:.3f}")
-        values = f"{stage.kernel_evaluations:,}" if stage.kernel_evaluations else ""
-        table.add_row(stage.name, *times, human_bytes(stage.peak_memory), values)
-    return table

@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator
 
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import Kernel
-from mercer.linalg.eigen import Eigenpairs, Solver
+from mercer.linalg.eigen import Solver
+from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.products import unit_rows
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source

@@ -26,11 +26,10 @@ from mercer.factors.base import (
     as_sample,
     check_whole,
 )
-from mercer.factors.bin_graph import settled_eigenpairs
 from mercer.factors.dense import FeatureFactor
-from mercer.factors.neighbors import LEAST_VALUE
 from mercer.kernels.base import Kernel
-from mercer.linalg.eigen import Eigenpairs, Solver
+from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.lloyd import nearest_center
 from mercer.linalg.numbering import content_order
 from mercer.linalg.products import row_products, unit_rows
@@ -40,8 +39,6 @@ from mercer.rows.rows import BlockRows, Rows, cast, take
 from mercer.rows.sample import Sample
 from mercer.rows.source import spans
 
-ROUGH_TOL = 1e-2  # of principal directions, of which the last matter little
-
 MOST_CELLS = 4096  # of joined grids: their sums fit into the first cache
 ROWS_PER_CELL = 4  # with fewer, going over the cells costs more than is won
 BUNDLE_GROUPS = 8  # of bundles; their sums are added in order, so threads do not change the bits
@@ -49,6 +46,9 @@ AT_ONCE = 4  # bundles that one loop goes through
 
 _jit = LazyModule("mercer.factors._binning_jit")
 
+TOL = 1e-4  # of the singular vectors of the scaled Z, as in the paper
+ROUGH_TOL = 1e-2  # of principal directions, of which the last matter little
+LEAST_VALUE = 1e-10  # eigenvalues below are rounding
 HEAVY = 0.01  # rows with this share of the weight keep bins of their own
 REFERENCES = 256  # rows that others without a known bin are compared with
 MOST_BINS = 2**31 - 1
@@ -255,7 +255,9 @@ class BinningFactor(Factor):
         m = min(n_vectors, int(is_tied.sum()))
         known = part_vectors(graph, np.where(is_tied, w * degrees, 0.0), m)
         A = graph.operator(scale, alone)
-        pairs = settled_eigenpairs(A, m, solver=solver, rng=rng, known=known)
+        pairs = leading_eigenpairs(
+            A, m, solver=solver, tol=TOL, known=known, complete=True, rng=rng
+        )
         kept = pairs.values > LEAST_VALUE
         U, values = pairs.vectors[:, kept], pairs.values[kept]
         vectors = graph.bin_vectors(scale[:, None] * U / values)
@@ -646,7 +648,7 @@ def bin_components(
     """Principal directions: Z Zᵀ = U Λ Uᵀ (weighted) gives F = Z (Zᵀ U Λ^-½) ≈ U Λ^½."""
     graph, roots = BinGraph(factor, threads), np.sqrt(sample.weights)
     A = graph.operator(roots, np.zeros(len(sample)))
-    pairs = settled_eigenpairs(A, factor.components, solver="auto", tol=ROUGH_TOL, rng=rng)
+    pairs = leading_eigenpairs(A, factor.components, tol=ROUGH_TOL, complete=True, rng=rng)
     kept = pairs.values > LEAST_VALUE * pairs.values[0]
     values, U = pairs.values[kept], pairs.vectors[:, kept]
     vectors = graph.bin_vectors(roots[:, None] * U / np.sqrt(values))

@@ -16,7 +16,8 @@ from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import ConeLabeller, CountedLabels, Factor, Resampling, SpectralMap
 from mercer.kernels.base import NOTHING, Kernel
 from mercer.kernels.sums import PRODUCT_ROWS
-from mercer.linalg.eigen import Eigenpairs, Solver, leading_eigenpairs
+from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.numbering import content_order
 from mercer.linalg.products import row_products, unit_rows

@@ -62,7 +62,6 @@ GRID_RATIOS = {1: 16, 2: 8, 3: 4}  # fine cells per coarse one and side, by numb
 GRID_ITEMS = 5 * 10**7  # longer lists (all rows in one cell, for a far outlier) are not worth it
 EXACT_NEIGHBORS = 10  # per row where every row is a landmark
 ENSEMBLE_RANK = 2000  # landmarks of an ensemble, by rank="auto"
-SUBSPACE = 8  # double steps from the eigenvectors of the whole to those of a half
 
 
 class Landmarks(Approximation):
@@ -358,8 +357,9 @@ class LandmarkGraph(Factor):
 
         def points(part: IdArray, rng: np.random.Generator) -> Any:
             E, degrees, scale = self._landmark_affinities(edges.take(part), weights[part])
-            near = _leading_near(scale[:, None] * E * scale, found.vectors / scale[:, None])
-            vectors = (scale[:, None] * near)[:, :n_clusters]
+            start = found.values, found.vectors / scale[:, None]
+            pairs = leading_eigenpairs(scale[:, None] * E * scale, n_clusters, start=start, rng=rng)
+            vectors = (scale[:, None] * pairs.vectors)[:, :n_clusters]
             return unit_rows(vectors), degrees, judged.mean_vectors(vectors)
 
         return Resampling(len(weights), points)
@@ -571,13 +571,3 @@ class LandmarkLabeller(ConeLabeller):
             return unit_rows(self.factor.edges(rows).mean_vectors(self.vectors))
 
         return embed
-
-
-def _leading_near(A: FloatArray, start: FloatArray) -> FloatArray:
-    """Leading eigenvectors by subspace iteration, in float32 but for the last step."""
-    V, A_single = np.linalg.qr(start)[0], A.astype(np.float32)
-    for _ in range(SUBSPACE):
-        V = np.linalg.qr(A_single @ (A_single @ V.astype(np.float32)))[0].astype(np.float64)
-    V = np.linalg.qr(A @ V)[0]
-    _, rotation = np.linalg.eigh(V.T @ (A @ V))
-    return V @ rotation[:, ::-1]

@@ -15,7 +15,7 @@ from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.dense import DRAW, PivotFactor
 from mercer.kernels.base import Kernel, column_index
-from mercer.linalg.lloyd import lloyd
+from mercer.linalg.lloyd import WeightedRows
 from mercer.rows.rows import BlockRows, Rows, cast, part, take
 from mercer.rows.sample import Sample
 from mercer.rows.source import TILE, spans
@@ -196,15 +196,8 @@ def _centers(
     few = _few_seen_rows(kernel, sample, max(KMEANS_ROWS, 20 * size), rng=rng)
     start = IncompleteCholesky(size).fit(kernel, few, rng=rng, threads=threads).pivots
     norms = np.einsum("ij,ij->i", few.rows, few.rows, dtype=np.float64)
-    found = lloyd(
-        few.rows,
-        few.weights,
-        norms,
-        start,
-        max_iter=KMEANS_SWEEPS,
-        least_shift=0.0,
-        threads=threads,
-    )
+    rows = WeightedRows(few.rows, few.weights, norms, threads)
+    found = rows.lloyd(start, max_iter=KMEANS_SWEEPS)
     # a mean lies between its rows; rounding must not make a histogram's negative
     return np.clip(found.centers, few.rows.min(axis=0), few.rows.max(axis=0))
 

@@ -18,7 +18,7 @@ def squared_distance(F, i, C, j):
 
 @jit
 def nearest_centers(F, inside, width, centers, order, apart, owner):
-    """The nearest centre of each pixel, exactly, by a walk that begins at a neighbour's centre.
+    """The nearest centre of each pixel, exactly, by a walk that starts at a neighbour's centre.
 
     With x at distance s from a centre c, no centre at 2s or more from c is nearer to x: so the
     centres around c are tried outwards up to there, and the walk goes on from the first that is
@@ -65,7 +65,7 @@ def add_pixels(F, owner, sums, squares, counts):  # the last three: INOUT (m, d)
 
 @jit
 def window_counts(codes, inside, half, counts):  # counts: OUT (h, w, n_codes)
-    """How often each code occurs in the window around each pixel; the border is repeated.
+    """How often each code occurs in the window around each pixel; edge pixels are repeated.
 
     Pixels outside a mask are not counted.
     """
@@ -118,7 +118,7 @@ def nearest_colors(P, palette, codes):  # codes: OUT (n,) uint8
 
 @jit
 def dither(P, width, palette, codes):  # P: INOUT (n, c) float64; codes: OUT (n,) uint8
-    """Floyd and Steinberg: what rounding to the palette loses goes to the neighbours to come."""
+    """Floyd-Steinberg: the rounding error goes to the neighbours that follow."""
     n, channels = P.shape
     for i in range(n):
         codes[i] = nearest_color(P, i, palette)

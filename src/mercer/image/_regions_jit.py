@@ -1,4 +1,4 @@
-"""Loops over regions: connected components, their borders, merging of small ones."""
+"""Loops over regions: connected components, their boundaries, merging of small ones."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def borders_of_small(parts, sizes, least, pairs):
 
 @jit
 def merge_small(order, sizes, least, first, neighbors, lengths, parent):
-    """Each small part joins the neighbour with which it shares the longest border.
+    """Each small part joins the neighbour with which it shares the longest boundary.
 
-    order: small parts, smallest first; first, neighbors, lengths: borders in CSR form by part;
+    order: small parts, smallest first; first, neighbors, lengths: boundaries in CSR form by part;
     sizes: INOUT; parent: INOUT (n_parts,), a forest whose roots stay.
     """
     n_parts = sizes.shape[0]
@@ -153,7 +153,7 @@ def take_roots(parent):  # parent: INOUT, a forest → the root of each
 
 @jit
 def is_better(shared, sizes, a, b):
-    """Longer border; then the larger part, then the one that comes first."""
+    """Longer boundary; then the larger part, then the one that comes first."""
     if shared[a] != shared[b]:
         return shared[a] > shared[b]
     if sizes[a] != sizes[b]:

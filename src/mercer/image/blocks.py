@@ -1,4 +1,4 @@
-"""Pixels gathered into blocks, each with one representative (paper 002, section 4.2)."""
+"""Pixels gathered into blocks, each with one representative [zhang2006, section 4.2]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mercer.factors.quantized import Quantization, sequential_sample
 _jit = LazyModule("mercer.image._jit")
 
 BLOCK_MATRICES = 5  # representatives × representatives, held at once by distances and eigenvectors
-BAND = 2**18  # pixels at a time, in whole lines: what threads share, and how sums are grouped
+TILE_PIXELS = 2**18  # of a tile, in whole lines: threads share tiles, sums are added by tile
 ROUNDING = 1e-9  # by which distances between centres may be wrong
 
 Owners = NDArray[np.int32]
@@ -45,18 +45,18 @@ class Centers:
         """The number of the nearest centre, pixel by pixel; -1 outside."""
         owner = np.empty(len(F), np.int32)
 
-        def assign(band: slice) -> None:
-            args = (self.points, self.order, self.apart, owner[band])
-            _jit.nearest_centers(F[band], inside[band], width, *args)
+        def assign(tile: slice) -> None:
+            args = (self.points, self.order, self.apart, owner[tile])
+            _jit.nearest_centers(F[tile], inside[tile], width, *args)
 
-        for _ in in_order(assign, bands(len(F), width), threads):
+        for _ in in_order(assign, pixel_tiles(len(F), width), threads):
             pass
         return owner
 
 
 @dataclass(frozen=True, slots=True)
 class PixelBlocks:
-    """Blocks of pixels: what decides a pixel's block, what the blocks hold, who is where."""
+    """Blocks of pixels: the centres that define them, what they hold, the block of each pixel."""
 
     centers: Centers
     quantization: Quantization
@@ -74,9 +74,9 @@ def find_blocks(
 ) -> PixelBlocks:
     """1. Sequential sampling; 2. means; 3. each pixel to the nearest mean; 4. what blocks hold.
 
-    The left and the upper neighbour's representative are tried first in 1: the representatives
-    are the same, at two distances per pixel instead of hundreds. One reassignment is the cheapest
-    gain for the embedding, and makes a pixel's block a function of the pixel alone.
+    Step 1 tries the representatives of the left and the upper neighbour first: the result is the
+    same, at two distances per pixel instead of hundreds. One reassignment is the cheapest way to
+    a better embedding, and makes a pixel's block a function of the pixel alone.
     """
     ids, first_owner = sequential_sample(F, radius, width=width, mask=inside)
     m = len(ids)
@@ -98,24 +98,26 @@ def find_blocks(
     return PixelBlocks(centers, held, owner)
 
 
-def bands(n_pixels: int, width: int) -> list[slice]:
-    """Whole lines of an image, about BAND pixels at a time."""
-    step = width * max(BAND // width, 1)
+def pixel_tiles(n_pixels: int, width: int) -> list[slice]:
+    """Whole lines of an image, about TILE_PIXELS at a time."""
+    step = width * max(TILE_PIXELS // width, 1)
     return [slice(start, min(start + step, n_pixels)) for start in range(0, n_pixels, step)]
 
 
 def _contents(F: FloatArray, owner: NDArray[Any], m: int, width: int, threads: int) -> Quantization:
-    """Mean, number and variance of the pixels of each block; summed band by band, in order."""
+    """Mean, number and variance of the pixels of each block; summed tile by tile, in order."""
 
-    def add(band: slice) -> tuple[Any, ...]:
-        sums, squares, counts = np.zeros((m, d)), np.zeros((m, d)), np.zeros(m)
-        _jit.add_pixels(F[band], owner[band], sums, squares, counts)
-        return sums, squares, counts
+    def zeros() -> tuple[FloatArray, FloatArray, FloatArray]:
+        return np.zeros((m, F.shape[1])), np.zeros((m, F.shape[1])), np.zeros(m)
 
-    d = F.shape[1]
-    sums, squares, counts = np.zeros((m, d)), np.zeros((m, d)), np.zeros(m)
-    for part in in_order(add, bands(len(F), width), threads):
-        for total, added in zip((sums, squares, counts), part, strict=True):
+    def add(tile: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        totals = zeros()
+        _jit.add_pixels(F[tile], owner[tile], *totals)
+        return totals
+
+    sums, squares, counts = totals = zeros()
+    for of_tile in in_order(add, pixel_tiles(len(F), width), threads):
+        for total, added in zip(totals, of_tile, strict=True):
             total += added
     held = np.maximum(counts, 1.0)[:, None]
     means = sums / held

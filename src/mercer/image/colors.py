@@ -1,4 +1,4 @@
-"""Minimum-variance quantisation: few colours that stand for all of a picture."""
+"""Minimum-variance quantisation: few colours that represent all of an image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer._run.types import FloatArray
 
 _jit = LazyModule("mercer.image._jit")
 
-LEVELS = 64  # of a channel, when colours are counted: finer steps are not seen
+LEVELS = 64  # of a channel, when colours are counted: finer steps are not visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def quantize(
 ) -> NDArray[np.uint8]:
     """The number of the palette's nearest colour, pixel by pixel: (height, width).
 
-    dither : carries what is lost on to the next pixels, so that areas keep their mean colour.
+    `dither` carries the rounding error on to the next pixels: areas keep their mean colour.
     """
     codes = np.empty(len(P), np.uint8)
     if dither:
@@ -64,7 +64,7 @@ def quantize(
 
 
 def _distinct_colors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Colours that are there, at 64 levels a channel, with how many pixels have them."""
+    """Distinct colours, at 64 levels per channel, and the number of pixels of each."""
     levels = np.minimum(P * (LEVELS / 256.0), LEVELS - 1).astype(np.int64)
     if P.shape[1] <= 10:  # ten channels of 6 bits make one number
         keys = levels @ (LEVELS ** np.arange(P.shape[1]))

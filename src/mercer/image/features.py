@@ -1,6 +1,6 @@
 """What a pixel is clustered by: colour and place, or the colours around it, or any array.
 
-Features are fitted to one picture and then made for any other, so that a model can go with them.
+Features are fitted to one image and then computed for any other by the same rule.
 """
 
 from __future__ import annotations
@@ -25,19 +25,23 @@ WINDOW, COLORS = 5, 8  # of local histograms [novak2023]
 
 
 class PixelFeatures(Protocol):
-    """Fitted features: they make (height · width, d) numbers of any picture."""
+    """Fitted features: (height · width, d) numbers of any image."""
 
     @property
     def span(self) -> float: ...  # how far one feature reaches: radii and bandwidths refer to it
 
-    def of(self, pixels: Pixels) -> FloatArray: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...  # (d,)
+
+    def of(self, pixels: Pixels, given: Any = None) -> FloatArray:
+        """Features of the image; `given` is the caller's array, where the model needs one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColorAndPlace:
     """Channels and (x, y), all scaled to 0 … 255 [zhang2006]; any number of channels weighs as 3.
 
-    So a grey picture has the distances of its RGB copy.
+    So a grey image has the distances of its RGB copy.
     """
 
     scale: ColorRange
@@ -48,8 +52,14 @@ class ColorAndPlace:
     def fit(cls, pixels: Pixels) -> ColorAndPlace:
         return cls(pixels.color_range(), pixels.n_channels)
 
-    def of(self, pixels: Pixels) -> FloatArray:
-        _check_channels(pixels, self.n_channels)
+    @property
+    def names(self) -> tuple[str, ...]:
+        if self.n_channels == 3:
+            return "red", "green", "blue", "x", "y"
+        return (*(f"channel {j}" for j in range(self.n_channels)), "x", "y")
+
+    def of(self, pixels: Pixels, given: Any = None) -> FloatArray:
+        _check_image(pixels, self.n_channels, given)
         height, width = pixels.shape
         F = np.empty((height, width, self.n_channels + 2), np.float32)
         pixels.write_colors(self.scale, F[:, :, :-2])
@@ -79,8 +89,12 @@ class LabAndPlace:
             )
         return cls(pixels.color_range(), pixels.n_channels)
 
-    def of(self, pixels: Pixels) -> FloatArray:
-        _check_channels(pixels, self.n_channels)
+    @property
+    def names(self) -> tuple[str, ...]:
+        return "lightness", "a", "b", "x", "y"
+
+    def of(self, pixels: Pixels, given: Any = None) -> FloatArray:
+        _check_image(pixels, self.n_channels, given)
         color = require("skimage.color", "image", "features='labxy'")
         height, width = pixels.shape
         F = np.empty((height, width, 5), np.float32)
@@ -110,8 +124,12 @@ class LocalHistograms:
         seen = P if pixels.inside is None else P[pixels.inside.ravel()]
         return cls(scale, minimum_variance_palette(seen, n_colors), window, dither)
 
-    def of(self, pixels: Pixels) -> FloatArray:
-        _check_channels(pixels, self.palette.shape[1])
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"feature {j}" for j in range(len(self.palette)))
+
+    def of(self, pixels: Pixels, given: Any = None) -> FloatArray:
+        _check_image(pixels, self.palette.shape[1], given)
         codes = quantize(
             _colors(pixels, self.scale), pixels.shape, self.palette, dither=self.dither
         )
@@ -129,11 +147,23 @@ class Given:
     span: float
     n_features: int
 
-    def of(self, pixels: Pixels) -> FloatArray:
-        raise ValueError(
-            "this model was fitted on an array of features; pass predict(image, features=…) the "
-            "array that belongs to the image"
-        )
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"feature {j}" for j in range(self.n_features))
+
+    def of(self, pixels: Pixels, given: Any = None) -> FloatArray:
+        if given is None:
+            raise ValueError(
+                "this model was fitted on an array of features; pass predict(image, features=…) "
+                "the array that belongs to the image"
+            )
+        F = given_features(given, pixels)
+        if F.shape[1] != self.n_features:
+            raise ValueError(
+                f"features has {F.shape[1]} numbers per pixel, the model was fitted on "
+                f"{self.n_features}"
+            )
+        return F
 
 
 def fit_features(
@@ -144,7 +174,7 @@ def fit_features(
     n_colors: int = COLORS,
     dither: bool = False,
 ) -> tuple[PixelFeatures, FloatArray]:
-    """Features by name, or the caller's array, and their values for this picture: (h · w, d)."""
+    """Features by name, or the caller's array, and their values for this image: (h · w, d)."""
     fitted: PixelFeatures
     if isinstance(features, str):
         if features == "rgbxy":
@@ -166,7 +196,7 @@ def fit_features(
 
 
 def given_features(features: Any, pixels: Pixels) -> FloatArray:
-    """The caller's array as rows, checked against the picture."""
+    """The caller's array as rows, checked against the image."""
     F = np.asarray(features)
     if F.dtype.kind not in "buif":
         raise TypeError(f"features holds {F.dtype}, not numbers")
@@ -192,7 +222,7 @@ def given_features(features: Any, pixels: Pixels) -> FloatArray:
 
 
 def _write_places(F: FloatArray) -> None:
-    """x and y into the last two features: 0 … 255 over the picture's own width and height."""
+    """x and y into the last two features: 0 … 255 over the image's own width and height."""
     height, width, _ = F.shape
     F[:, :, -2] = np.linspace(0.0, SIDE, width, dtype=np.float32)[None, :]
     F[:, :, -1] = np.linspace(0.0, SIDE, height, dtype=np.float32)[:, None]
@@ -204,7 +234,10 @@ def _colors(pixels: Pixels, scale: ColorRange) -> FloatArray:
     return P.reshape(-1, pixels.n_channels)
 
 
-def _check_channels(pixels: Pixels, wanted: int) -> None:
+def _check_image(pixels: Pixels, wanted: int, given: Any) -> None:
+    """Refuse an image with other channels than that of the fit, and features beside it."""
+    if given is not None:
+        raise ValueError("this model makes its features from the image; pass no features")
     if pixels.n_channels != wanted:
         raise ValueError(
             f"this model was fitted on images of {wanted} channels, but this one has "

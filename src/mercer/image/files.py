@@ -1,4 +1,4 @@
-"""Pictures from files and into files."""
+"""Read and write image files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,25 @@ from mercer._run.printable import PrintableErrors
 from mercer.image.pixels import BoolImage
 
 SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I;16N")
-EXACT = (".png", ".tif", ".tiff")  # pictures that keep numbers as they are
+EXACT = (".png", ".tif", ".tiff")  # lossless formats
 TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
 @PrintableErrors()
 def read_image(path: str | os.PathLike[str]) -> tuple[NDArray[Any], BoolImage | None]:
-    """The picture of a file, upright, and where it is not transparent (None: everywhere).
+    """Read an image, upright, and where it is not transparent.
 
-    Grey, RGB, palette, CMYK, 16-bit grey and float pictures; of an animation the first.
+    Parameters
+    ----------
+    path : str or path
+        A grey, RGB, palette, CMYK, 16-bit grey or float image; the first one of an animation.
+
+    Returns
+    -------
+    image : ndarray of shape (height, width) or (height, width, 3)
+        The pixels.
+    mask : ndarray of bool of shape (height, width) or None
+        Where the image is not wholly transparent; None: everywhere.
     """
     Image = require("PIL.Image", "image", "reading images")
     file = Path(path)
@@ -49,13 +59,29 @@ def read_image(path: str | os.PathLike[str]) -> tuple[NDArray[Any], BoolImage | 
 
 @PrintableErrors()
 def write_image(path: str | os.PathLike[str], image: NDArray[np.uint8]) -> None:
-    """A picture into a file whose suffix names the format; it appears when it is whole."""
+    """Write an image; the file appears once it is complete.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its suffix names the format.
+    image : ndarray of uint8 of shape (height, width) or (height, width, 3)
+        The pixels.
+    """
     _write(path, require("PIL.Image", "image", "writing images").fromarray(image))
 
 
 @PrintableErrors()
 def write_labels_image(path: str | os.PathLike[str], labels: NDArray[Any]) -> None:
-    """Labels as numbers: ``.npy``, or a grey picture of 8 bits (16 if there are over 255)."""
+    """Write labels as numbers.
+
+    Parameters
+    ----------
+    path : str or path
+        A ``.npy`` file, or a ``.png`` or ``.tif`` of 8 bits (16 if a label exceeds 255).
+    labels : ndarray of int of shape (height, width)
+        The labels.
+    """
     if Path(path).suffix.lower() == ".npy":
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, labels)

@@ -1,4 +1,4 @@
-"""From rows of features to clusters: the part of a segmenter that does not know of images."""
+"""The fitted models of a segmenter: they label pixels by their features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mercer._run.budget import Budget
 from mercer._run.recorder import Recorder
 from mercer._run.types import FloatArray, IdArray
-from mercer.embeddings.gaps import ranked_gaps
+from mercer.embeddings.gaps import ranked_gaps, relative_gap
 from mercer.image.block_eigen import quantized_eigen
 from mercer.image.blocks import Centers, PixelBlocks, find_blocks
 from mercer.kernels.exponential import RBF
@@ -20,7 +20,11 @@ from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
 
 RADIUS, SIGMA = 50.0 / 255.0, 30.0 / 255.0  # of the span of a feature [zhang2006]
-MOST_SEGMENTS = 15  # that n_segments="auto" looks at
+MOST_SEGMENTS = 15  # that n_segments="auto" considers
+INNER_FIELDS = (  # of the report of an estimator of rows
+    *("n_distinct", "kernel", "bandwidth", "approximation", "rank", "trace_error"),
+    *("residuals", "solver", "gap", "quality", "eigenvalues", "notes", "warnings"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,19 @@ class QuantizedModel:
     kernel: RBF
     weights: FloatArray  # (k,) pixels of each segment
 
-    @property
-    def n_segments(self) -> int:
-        return len(self.weights)
+    def report_fields(self) -> dict[str, Any]:
+        """What the fit report says about the clustering."""
+        return {
+            "kernel": repr(self.kernel),
+            "approximation": "blocks of pixels",
+            "rank": len(self.segment_of),
+            "trace_error": None,
+            "eigenvalues": tuple(map(float, self.eigenvalues)),
+            "gap": relative_gap(np.asarray(self.eigenvalues), len(self.weights)),
+        }
 
     def labels(self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int) -> IdArray:
+        """Segments of pixels, -1 outside."""
         return self.paint(self.centers.owners(F, inside, width, threads))
 
     def paint(self, owner: NDArray[np.int32]) -> IdArray:
@@ -53,11 +65,13 @@ class EstimatorModel:
     estimator: Any
     weights: FloatArray  # (k,)
 
-    @property
-    def n_segments(self) -> int:
-        return len(self.weights)
+    def report_fields(self) -> dict[str, Any]:
+        """What the fit report says about the clustering."""
+        inner = self.estimator.report_
+        return {name: getattr(inner, name) for name in INNER_FIELDS}
 
     def labels(self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int) -> IdArray:
+        """Segments of pixels, -1 outside."""
         if inside.all():
             found: IdArray = self.estimator.predict(F)
             return found
@@ -80,7 +94,7 @@ def fit_quantized(
     rng: np.random.Generator,
     threads: int = 1,
 ) -> tuple[QuantizedModel, PixelBlocks]:
-    """Normalised cut of the block-quantised kernel matrix of all pixels (paper 002, 5.2)."""
+    """Normalised cut of the block-quantised kernel matrix of all pixels [zhang2006, 5.2]."""
     with record.stage("blocks"):
         blocks = find_blocks(F, inside, width, radius, budget=budget, threads=threads)
     held, kernel = blocks.quantization, RBF(gamma)
@@ -92,16 +106,16 @@ def fit_quantized(
         )
     with record.stage("eigenvectors"):
         found = quantized_eigen(held, kernel, most + 1, normalization="divisive", rng=rng)
-    k = _settled(found.values, min(most, len(held)), n_segments, record)
+    k = _choose_number(found.values, min(most, len(held)), n_segments, record)
     with record.stage("segments"):
         Y = unit_rows(found.vectors[:, :k])
         cones = find_cones(Y, held.weights, k, assign_labels="kmeans", n_init=n_init, rng=rng)
         segment_of = (Y @ cones.directions.T).argmax(axis=1)
-        segment_of, weights = _numbered(segment_of, held.weights, held.representatives)
+        segment_of, weights = _number_segments(segment_of, held.weights, held.representatives)
     return QuantizedModel(blocks.centers, segment_of, found.values, kernel, weights), blocks
 
 
-def _settled(values: FloatArray, most: int, asked: int | str, record: Recorder) -> int:
+def _choose_number(values: FloatArray, most: int, asked: int | str, record: Recorder) -> int:
     """As many segments as asked, or as the largest relative gap of the spectrum says."""
     if asked != "auto":
         return most
@@ -113,7 +127,7 @@ def _settled(values: FloatArray, most: int, asked: int | str, record: Recorder) 
     return best
 
 
-def _numbered(
+def _number_segments(
     segment_of: IdArray, weights: FloatArray, representatives: FloatArray
 ) -> tuple[IdArray, FloatArray]:
     """Segments by decreasing size, ties by their mean features; empty ones are left out."""

@@ -1,4 +1,4 @@
-"""Pictures that show a segmentation: its boundaries, its mean colours, its labels."""
+"""Images that show a segmentation: its boundaries, its mean colours, its labels."""
 
 from __future__ import annotations
 
@@ -22,10 +22,25 @@ def draw_overlay(
     channel_axis: int | None = -1,
     outside: int = 0,
 ) -> NDArray[np.uint8]:
-    """An RGB picture of the segments over an image (height, width, 3).
+    """Draw the segments over an image.
 
-    "boundaries" draws yellow lines, "average" gives each segment its mean colour, "labels" tints
-    it. Pixels with the label `outside` stay as they are.
+    Parameters
+    ----------
+    image : array of shape (height, width) or (height, width, channels)
+        The image.
+    labels : array of int of shape (height, width)
+        The segment of each pixel.
+    kind : {"boundaries", "average", "labels"}, default="boundaries"
+        Yellow lines between segments, the mean colour of each, or a tint.
+    channel_axis : int or None, default=-1
+        The axis of the channels.
+    outside : int, default=0
+        Pixels with this label stay as they are.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (height, width, 3)
+        RGB colours.
     """
     segmentation = require("skimage.segmentation", "image", "drawing segments")
     color = require("skimage.color", "image", "drawing segments")

@@ -1,4 +1,4 @@
-"""Pictures as numbers: one form for grey, RGB, RGBA and many channels, of any dtype; checked."""
+"""Images as checked arrays: one form for grey, RGB, RGBA and many channels, of any dtype."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer._run.types import FloatArray
 BoolImage = NDArray[np.bool_]
 
 RGB = 3
-MANY_CHANNELS = 16  # with an axis of up to four beside them: that one was meant
+MANY_CHANNELS = 16  # with another axis of at most four: that one was probably meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ColorRange:
 
 @dataclass(frozen=True, slots=True)
 class Pixels:
-    """A checked picture: (height, width, channels) of numbers, and which of them count."""
+    """A checked image: (height, width, channels) of numbers, and which pixels count."""
 
     values: NDArray[Any]
     inside: BoolImage | None  # (height, width); None where all are
@@ -83,7 +83,7 @@ class Pixels:
 def as_pixels(
     image: Any, mask: Any = None, *, channel_axis: int | None = -1, alpha: bool | None = None
 ) -> Pixels:
-    """The picture in one form, or an error that says what is wrong with it."""
+    """Check an image and bring it into one form."""
     values = _channels_last(_numbers(image), channel_axis)
     if 0 in values.shape:
         raise ValueError(f"the image has shape {np.shape(image)}: no pixels; pass one with some")
@@ -110,7 +110,7 @@ def _numbers(image: Any) -> NDArray[Any]:
 
 def _channels_last(values: NDArray[Any], channel_axis: int | None) -> NDArray[Any]:
     """(height, width, channels), whichever way it came."""
-    if values.ndim == 2:  # grey, whatever channel_axis says of pictures in general
+    if values.ndim == 2:  # grey, whatever channel_axis says
         return values[:, :, None]
     if channel_axis is None:
         raise ValueError(

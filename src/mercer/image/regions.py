@@ -1,4 +1,4 @@
-"""Connected regions of a label image, and what becomes of the small ones."""
+"""Connected regions of a label image, and merging of small ones."""
 
 from __future__ import annotations
 
@@ -14,9 +14,21 @@ _jit = LazyModule("mercer.image._regions_jit")
 
 
 def connected_regions(labels: NDArray[Any], *, outside: int, connectivity: int = 1) -> IdArray:
-    """Numbers 0, 1, … of connected pixels of one label, in scan order; -1 outside.
+    """Number the connected regions of equal labels.
 
-    connectivity : 1 joins neighbours by an edge, 2 by a corner too.
+    Parameters
+    ----------
+    labels : array of int of shape (height, width)
+        The labels.
+    outside : int
+        The label of pixels that belong to no region.
+    connectivity : {1, 2}, default=1
+        Pixels touch at edges (1), or at corners too (2).
+
+    Returns
+    -------
+    ndarray of int of shape (height, width)
+        0, 1, … in scan order; -1 outside.
     """
     parts, _ = _components(labels, outside, connectivity)
     return parts.astype(np.intp)
@@ -25,10 +37,26 @@ def connected_regions(labels: NDArray[Any], *, outside: int, connectivity: int =
 def merge_small_regions(
     labels: NDArray[Any], min_size: int, *, outside: int, connectivity: int = 1
 ) -> NDArray[Any]:
-    """Regions of fewer than `min_size` pixels take the label of a neighbour.
+    """Give small regions the label of a neighbour.
 
-    Smallest first, each joins the region it shares the longest border with. A region without
-    neighbours (alone in a mask) stays, whatever its size.
+    Smallest first, each joins the region with which it shares the longest boundary. A region
+    without neighbours (alone in a mask) stays, whatever its size.
+
+    Parameters
+    ----------
+    labels : array of int of shape (height, width)
+        The labels.
+    min_size : int
+        Regions of fewer pixels are merged.
+    outside : int
+        The label of pixels that belong to no region.
+    connectivity : {1, 2}, default=1
+        Pixels touch at edges (1), or at corners too (2).
+
+    Returns
+    -------
+    ndarray of shape (height, width)
+        The new labels.
     """
     if min_size <= 1:
         return labels.copy()
@@ -62,7 +90,7 @@ def _components(
 def _borders(
     parts: NDArray[np.int32], sizes: NDArray[np.int64], least: int
 ) -> tuple[IdArray, IdArray, IdArray]:
-    """Of each small part: its neighbours and the lengths of the borders with them, as CSR."""
+    """Neighbours of each small part and the lengths of the boundaries with them, as CSR."""
     pairs = np.empty((4 * int(sizes[sizes < least].sum()), 2), np.int32)
     n = _jit.borders_of_small(parts, sizes, least, pairs)
     keys = pairs[:n, 0].astype(np.int64) * len(sizes) + pairs[:n, 1]

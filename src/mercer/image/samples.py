@@ -1,4 +1,4 @@
-"""A picture to try things on: drawn, so that its true segments are known and anybody may use it."""
+"""A synthetic image whose true segments are known."""
 
 from __future__ import annotations
 
@@ -14,9 +14,23 @@ SKY, SUN, HILLS, MEADOW, LAKE = range(5)
 def landscape(
     height: int = 240, width: int = 360, *, noise: float = 8.0, random_state: RandomState = None
 ) -> tuple[NDArray[np.uint8], IdArray]:
-    """Sky, sun, hills, meadow and lake: an RGB picture (uint8), and its five segments (0 to 4).
+    """An image of sky, sun, hills, meadow and lake.
 
-    noise : standard deviation of the grain; the hills have twice as much.
+    Parameters
+    ----------
+    height, width : int, default=240 and 360
+        Size in pixels.
+    noise : float, default=8.0
+        Standard deviation of the grain; the hills have twice as much.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the grain.
+
+    Returns
+    -------
+    image : ndarray of uint8 of shape (height, width, 3)
+        RGB colours.
+    segments : ndarray of int of shape (height, width)
+        The true segments, 0 to 4.
 
     Examples
     --------
@@ -36,7 +50,7 @@ def landscape(
 
 
 def _regions(y: FloatArray, x: FloatArray) -> IdArray:
-    """What is at each place; later things stand before earlier ones."""
+    """The segment at each place; later ones hide earlier ones."""
     segments = np.full(np.broadcast_shapes(y.shape, x.shape), SKY, np.intp)
     segments[(x - 1.12) ** 2 + (y - 0.2) ** 2 < 0.1**2] = SUN
     ridge = 0.45 + 0.09 * np.sin(5.0 * x + 0.4) + 0.04 * np.sin(13.0 * x)
@@ -47,7 +61,7 @@ def _regions(y: FloatArray, x: FloatArray) -> IdArray:
 
 
 def _colors(y: FloatArray, x: FloatArray) -> FloatArray:
-    """The colour of each thing at each place: (thing, height, width, 3)."""
+    """The colour of each segment at each place: (segment, height, width, 3)."""
     flat = np.ones(np.broadcast_shapes(y.shape, x.shape))[:, :, None]
     down = (y * flat[:, :, 0])[:, :, None]
     return np.stack(

@@ -13,19 +13,28 @@ from mercer.image.segmenter import Segmenter
 def segment(
     image: Any, n_segments: int | str = "auto", *, mask: Any = None, **options: Any
 ) -> IdArray:
-    """The label image of an image: 1, 2, … by decreasing size, 0 outside the mask.
+    """Segment an image by the colours and places of its pixels.
 
-    Colour and place of pixels, and their normalised cut on a few hundred representatives: 12
-    megapixels take about two seconds. Follows scikit-image: the image first, `channel_axis=-1`,
-    `mask=`, `start_label=1`.
+    The normalised cut of all pixels is solved on a few hundred representatives: 12 megapixels take
+    about two seconds. Follows scikit-image: the image first, `channel_axis=-1`, `mask=`,
+    `start_label=1`.
 
     Parameters
     ----------
-    image : (height, width) or (height, width, channels), of uint8, uint16, float or bool. Floats
-        between 0 and 1 are taken as such, others by their own range.
-    n_segments : how many, or "auto".
-    mask : (height, width) of booleans, False where a pixel does not count.
-    options : as of `Segmenter`: method, features, channel_axis, min_size, connected, ….
+    image : array of shape (height, width) or (height, width, channels)
+        Of uint8, uint16, float or bool. Floats between 0 and 1 are used as they are, others are
+        scaled by their range.
+    n_segments : int or "auto", default="auto"
+        The number of segments.
+    mask : array of bool of shape (height, width) or None, default=None
+        False where a pixel is ignored.
+    **options
+        Parameters of `Segmenter`: method, features, channel_axis, min_size, connected, ….
+
+    Returns
+    -------
+    ndarray of int of shape (height, width)
+        Labels 1, 2, … by decreasing size, 0 outside the mask.
 
     Examples
     --------
@@ -49,15 +58,27 @@ def segment_batch(
     n_jobs: int | None = None,
     **options: Any,
 ) -> Iterator[IdArray]:
-    """Label images of one image after the other, lazily and in order.
+    """Segment one image after the other, lazily and in order.
 
     Parameters
     ----------
-    images : arrays of any sizes; an array (n, height, width, channels) is one of them too.
-    masks : one (or None) for each image.
-    segmenter : a fitted one, whose clusters are used for all; None: each image has its own.
-    n_jobs : threads over images.
-    options : as of `Segmenter`.
+    images : iterable of arrays
+        Images of any sizes; an array of shape (n, height, width, channels) is one too.
+    n_segments : int or "auto", default="auto"
+        The number of segments of each image.
+    masks : iterable of arrays or None, default=None
+        A mask (or None) for each image.
+    segmenter : Segmenter or None, default=None
+        A fitted one, whose clusters are used for all images; None: each image has its own.
+    n_jobs : int or None, default=None
+        Number of threads over images.
+    **options
+        Parameters of `Segmenter`.
+
+    Yields
+    ------
+    ndarray of int of shape (height, width)
+        The labels of each image.
     """
     if segmenter is not None and (options or n_segments != "auto"):
         raise ValueError("a fitted segmenter has its own n_segments and options; pass no others")

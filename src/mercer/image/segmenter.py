@@ -16,8 +16,7 @@ from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray, RandomState
-from mercer.embeddings.gaps import relative_gap
-from mercer.image.features import Given, PixelFeatures, fit_features, given_features
+from mercer.image.features import PixelFeatures, fit_features
 from mercer.image.models import RADIUS, SIGMA, EstimatorModel, QuantizedModel, fit_quantized
 from mercer.image.pixels import BoolImage, Pixels, as_pixels
 from mercer.image.regions import connected_regions, merge_small_regions
@@ -25,45 +24,75 @@ from mercer.kernels.exponential import RBF, Chi2
 from mercer.report import Report
 
 SPECK = 5e-4  # of the image: regions below this are merged, by min_size="auto"
-TRAIN_PIXELS = 10_000  # of ksc: more did not improve the segmentations of paper 004
+TRAIN_PIXELS = 10_000  # of ksc: more did not improve the segmentations of [novak2023]
 PIXEL_BYTES = 40  # beside the features: labels, regions, masks
 
 
 class Segmenter(BaseEstimator):
-    """Segments of an image as clusters of its pixels, and a model that labels other images.
+    """Segment an image by clustering its pixels; the fitted model labels other images too.
 
     Parameters
     ----------
-    n_segments : number of segments; "auto" by the spectrum's largest gap (ksc: by its criterion).
-        A segment may consist of several regions, unless `connected`.
-    method : "quantized" solves the normalised cut of all pixels on a few hundred representatives
+    n_segments : int or "auto", default="auto"
+        The number of segments; "auto" takes the largest gap of the spectrum ("ksc": its
+        criterion). A segment may consist of several regions, unless `connected`.
+    method : {"quantized", "landmarks", "ksc"}, default="quantized"
+        "quantized" solves the normalised cut of all pixels on a few hundred representatives
         [zhang2006] and is by far the fastest; "landmarks" is `SpectralClustering`; "ksc" is
         `KernelSpectralClustering` [novak2023].
-    features : "rgbxy" and "labxy" (colour and place, 0 … 255 each), "histogram" (shares of
-        `n_colors` colours in the window around a pixel), or an array (height, width, d) of your
-        own. "auto": "histogram" for ksc, else "rgbxy".
-    radius : a pixel within this distance of a representative needs none of its own (quantized);
-        "auto" is 50 for colours and places, and as large beside the range of other features.
-    gamma : bandwidth: RBF exp(-γ‖x - y‖²); χ² for the histograms of ksc. "auto" is
-        1/(2·30²) for colours and places (quantized), else the method's own rule.
-    channel_axis : where the channels are; two-dimensional images are grey.
-    alpha : whether the last channel is alpha (wholly transparent pixels do not count); None: if
-        there are four.
-    min_size : smaller regions take the label of the neighbour with the longest common border;
-        "auto" is 0.05 % of the pixels, 0 keeps all.
-    connected : number each connected region as a segment of its own.
-    connectivity : 1: pixels touch at edges; 2: at corners too.
-    start_label : the first label; pixels outside the mask get the number before it.
-    window, n_colors, dither : of "histogram".
-    n_init : starts of k-means on the eigenvectors.
-    max_memory, n_jobs, verbose, random_state : as in `SpectralClustering`.
+    features : {"auto", "rgbxy", "labxy", "histogram"} or array, default="auto"
+        "rgbxy" and "labxy" are colour and place, 0 … 255 each; "histogram" holds the shares of
+        `n_colors` colours in the window around a pixel; an array of shape (height, width, d) is
+        used as it is. "auto" is "histogram" for "ksc", else "rgbxy".
+    radius : float or "auto", default="auto"
+        A pixel within this distance of a representative needs none of its own ("quantized");
+        "auto" is 50 for colours and places, and in proportion to the range of other features.
+    gamma : float or "auto", default="auto"
+        Bandwidth of the RBF kernel exp(-γ‖x - y‖²), or of χ² for the histograms of "ksc". "auto"
+        is 1/(2·30²) for colours and places ("quantized"), else the rule of the method.
+    channel_axis : int or None, default=-1
+        The axis of the channels; two-dimensional images are grey.
+    alpha : bool or None, default=None
+        Whether the last channel is alpha: wholly transparent pixels are ignored. None: if there
+        are four channels.
+    min_size : int or "auto", default="auto"
+        Smaller regions take the label of the neighbour with the longest common boundary; "auto"
+        is 0.05 % of the pixels, 0 keeps all.
+    connected : bool, default=False
+        Number each connected region as a segment of its own.
+    connectivity : {1, 2}, default=1
+        Pixels touch at edges (1), or at corners too (2).
+    start_label : int, default=1
+        The first label; pixels outside the mask get the number before it.
+    window : int, default=5
+        Side of the window of "histogram", in pixels.
+    n_colors : int, default=8
+        Number of colours of "histogram".
+    dither : bool, default=False
+        Whether rounding to these colours carries the error on to the next pixels.
+    n_init : int, default=10
+        Number of starts of k-means on the eigenvectors.
+    max_memory : int, str or None, default=None
+        Bytes, or text such as "500MB"; None is half of the free memory.
+    n_jobs : int or None, default=None
+        Number of threads.
+    verbose : int, default=0
+        Whether stages are reported while they run.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all random draws.
 
     Attributes
     ----------
-    labels_ : (height, width) labels of the fitted image.
-    n_segments_ : how many clusters there are.
-    features_, model_ : what predict needs.
-    report_ : the story of the fit.
+    labels_ : ndarray of shape (height, width)
+        Labels of the fitted image.
+    n_segments_ : int
+        Number of clusters found.
+    features_ : PixelFeatures
+        How features are computed from pixels.
+    model_ : QuantizedModel or EstimatorModel
+        How features become labels.
+    report_ : Report
+        The fit report.
 
     Examples
     --------
@@ -143,7 +172,18 @@ class Segmenter(BaseEstimator):
     def fit(self, image: Any, y: Any = None, *, mask: Any = None) -> Segmenter:
         """Find the segments of an image.
 
-        mask : (height, width) of booleans: False where a pixel does not count.
+        Parameters
+        ----------
+        image : array of shape (height, width) or (height, width, channels)
+            The image, of uint8, uint16, float or bool.
+        y : ignored
+        mask : array of bool of shape (height, width) or None, default=None
+            False where a pixel is ignored.
+
+        Returns
+        -------
+        Segmenter
+            The fitted segmenter itself.
         """
         self._validate_params()
         if self.radius != "auto" and self.method != "quantized":
@@ -153,14 +193,15 @@ class Segmenter(BaseEstimator):
         self._check_size(pixels)
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             with record.stage("features"):
-                fitted, F = self._features(pixels)
+                how: Any = {"window": self.window, "n_colors": self.n_colors, "dither": self.dither}
+                fitted, F = fit_features(self._feature_name(), pixels, **how)
             model, labels = self._cluster(pixels, fitted, F, record, threads=threads)
             with record.stage("regions"):
-                cleaned = self._cleaned(labels, pixels)
-        report = self._report(pixels, F, model, record)
+                cleaned = self._clean(labels, pixels)
+        report = self._build_report(pixels, F, model, record)
         record.raise_warnings()
         self.features_, self.model_, self.labels_, self.report_ = fitted, model, cleaned, report
-        self.n_segments_ = model.n_segments
+        self.n_segments_ = len(model.weights)
         return self
 
     def fit_predict(self, image: Any, y: Any = None, *, mask: Any = None) -> IdArray:
@@ -169,18 +210,40 @@ class Segmenter(BaseEstimator):
         return labels
 
     def predict(self, image: Any, *, mask: Any = None, features: Any = None) -> IdArray:
-        """Labels of any image by the clusters of the fitted one; a number means the same in both.
+        """Label any image by the clusters of the fitted one; a label means the same in both.
 
-        features : the image's own array, where the model was fitted on one.
+        Parameters
+        ----------
+        image : array of shape (height, width) or (height, width, channels)
+            An image with the channels of the fitted one.
+        mask : array of bool of shape (height, width) or None, default=None
+            False where a pixel is ignored.
+        features : array of shape (height, width, d) or None, default=None
+            The features of this image, if the model was fitted on an array of features.
+
+        Returns
+        -------
+        ndarray of shape (height, width)
+            The labels.
         """
         check_is_fitted(self, "model_")
         pixels = self._pixels(image, mask)
         self._check_memory(pixels)
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            F = self._features_of(pixels, features)
+            F = self.features_.of(pixels, features)
             inside, width = pixels.mask().ravel(), pixels.shape[1]
             labels = self.model_.labels(F, inside, width, n_threads(self.n_jobs))
-            return self._cleaned(labels, pixels)
+            return self._clean(labels, pixels)
+
+    def fitted_features(self, image: Any) -> FloatArray:
+        """Features of the pixels of the image of the fit: (height · width, d)."""
+        pixels = self._pixels(image, None)
+        if pixels.shape != self.labels_.shape:
+            raise ValueError(
+                f"the image has shape {pixels.shape}, but the segmenter was fitted on one of "
+                f"{self.labels_.shape}; pass the image of the fit"
+            )
+        return self.features_.of(pixels, None if isinstance(self.features, str) else self.features)
 
     def _pixels(self, image: Any, mask: Any) -> Pixels:
         return as_pixels(image, mask, channel_axis=self.channel_axis, alpha=self.alpha)
@@ -209,30 +272,6 @@ class Segmenter(BaseEstimator):
         if isinstance(self.features, str) and self.features == "auto":
             return "histogram" if self.method == "ksc" else "rgbxy"
         return self.features
-
-    def _features(self, pixels: Pixels) -> tuple[PixelFeatures, FloatArray]:
-        return fit_features(
-            self._feature_name(),
-            pixels,
-            window=self.window,
-            n_colors=self.n_colors,
-            dither=self.dither,
-        )
-
-    def _features_of(self, pixels: Pixels, features: Any) -> FloatArray:
-        if not isinstance(self.features_, Given):
-            if features is not None:
-                raise ValueError("this model makes its features from the image; pass no features")
-            return self.features_.of(pixels)
-        if features is None:
-            return self.features_.of(pixels)  # says what is missing
-        F = given_features(features, pixels)
-        if F.shape[1] != self.features_.n_features:
-            raise ValueError(
-                f"features has {F.shape[1]} numbers per pixel, the model was fitted on "
-                f"{self.features_.n_features}"
-            )
-        return F
 
     def _cluster(
         self,
@@ -300,8 +339,8 @@ class Segmenter(BaseEstimator):
         name = self._feature_name()
         return isinstance(name, str) and name == "histogram"
 
-    def _cleaned(self, labels: IdArray, pixels: Pixels) -> IdArray:
-        """Specks merged, regions told apart if asked, numbers from `start_label`."""
+    def _clean(self, labels: IdArray, pixels: Pixels) -> IdArray:
+        """Merge specks, number connected regions if asked, start at `start_label`."""
         picture = labels.reshape(pixels.shape)
         least = round(SPECK * pixels.n_inside) if self.min_size == "auto" else int(self.min_size)
         picture = merge_small_regions(picture, least, outside=-1, connectivity=self.connectivity)
@@ -310,37 +349,23 @@ class Segmenter(BaseEstimator):
         picture += self.start_label
         return picture
 
-    def _report(self, pixels: Pixels, F: FloatArray, model: Any, record: Recorder) -> Report:
-        told: dict[str, Any] = {
-            "estimator": f"Segmenter(n_segments={self.n_segments!r}, method={self.method!r})",
-            "n_rows": pixels.n_inside,
-            "n_features": F.shape[1],
-            "dtype": str(pixels.values.dtype),
-            "cluster_weights": tuple(map(float, model.weights)),
-            "stages": tuple(record.stages),
-        }
-        if isinstance(model, EstimatorModel):
-            inner = model.estimator.report_
-            names: tuple[str, ...] = ("n_distinct", "kernel", "bandwidth", "approximation", "rank")
-            names += ("trace_error", "residuals", "solver", "gap", "quality")
-            return Report(
-                **told | {name: getattr(inner, name) for name in names},
-                notes=(*inner.notes, *record.notes),
-                warnings=(*inner.warnings, *record.warnings),
-                eigenvalues=inner.eigenvalues,
-            )
+    def _build_report(self, pixels: Pixels, F: FloatArray, model: Any, record: Recorder) -> Report:
+        fields = {
+            "n_distinct": pixels.n_inside,
+            "bandwidth": "gamma fixed by the range of features" if self.gamma == "auto" else "",
+            "notes": (),
+            "warnings": (),
+        } | model.report_fields()
+        fields["notes"] += tuple(record.notes)
+        fields["warnings"] += tuple(record.warnings)
         return Report(
-            **told,
-            n_distinct=pixels.n_inside,
-            kernel=repr(model.kernel),
-            bandwidth="gamma fixed beside the range of features" if self.gamma == "auto" else "",
-            approximation="blocks of pixels",
-            rank=len(model.segment_of),
-            trace_error=None,
-            notes=tuple(record.notes),
-            warnings=tuple(record.warnings),
-            eigenvalues=tuple(map(float, model.eigenvalues)),
-            gap=relative_gap(np.asarray(model.eigenvalues), model.n_segments),
+            estimator=f"Segmenter(n_segments={self.n_segments!r}, method={self.method!r})",
+            n_rows=pixels.n_inside,
+            n_features=F.shape[1],
+            dtype=str(pixels.values.dtype),
+            cluster_weights=tuple(map(float, model.weights)),
+            stages=tuple(record.stages),
+            **fields,
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -19,7 +19,7 @@ from mercer.factors.dense import DenseFactor, LinearScores
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import check_values
-from mercer.linalg.lloyd import Partition, nearest_center, sums_by_label
+from mercer.linalg.lloyd import Partition, Sums, lloyd, nearest_center, sums_by_label
 from mercer.partitions.label_store import store_for
 from mercer.rows.rows import Rows
 from mercer.rows.source import Source
@@ -136,13 +136,12 @@ def refine_centers(
 ) -> Partition:
     """A few of Lloyd's sweeps over all rows; nothing per row is kept.
 
-    The cost needs Σ w‖f‖², which would be the dearest part of a sweep; it does not depend on the
-    centres, so the mean over the rows that chose them stands for it.
+    The cost needs Σ w‖f‖², which would be the slowest part of a sweep; it does not depend on the
+    centres, so the mean over the sample stands for it.
     """
-    centers, cost, n_sweeps = partition.centers, partition.inertia, 0
     factor = factor.forget_training()
-    while n_sweeps < min(FULL_SWEEPS, max_iter):
-        n_sweeps += 1
+
+    def sweep(centers: FloatArray, moves: FloatArray | None) -> Sums:
         sums, counts, best = total(
             problem.source,
             NearestSums(LinearScores.of_centers(factor, centers)),
@@ -152,13 +151,18 @@ def refine_centers(
             threads=threads,
             stage="full sweeps",
         )
-        means = sums @ factor.mix / np.maximum(counts, np.finfo(float).tiny)[:, None]
-        moved = np.where(counts[:, None] > 0, means, centers)
-        shift = float(((moved - centers) ** 2).sum())
-        centers, cost = moved, float(counts.sum() * partition.mean_norm + best)
-        if shift <= partition.least_shift:
-            break
-    return replace(partition, centers=centers, inertia=cost, n_full_sweeps=n_sweeps)
+        cost = float(counts.sum() * partition.mean_norm + best)
+        return Sums(sums @ factor.mix, counts, inertia=cost)
+
+    found = lloyd(
+        sweep,
+        partition.centers,
+        max_iter=min(FULL_SWEEPS, max_iter),
+        least_shift=partition.least_shift,
+    )
+    return replace(
+        partition, centers=found.centers, inertia=found.inertia, n_full_sweeps=found.n_iter
+    )
 
 
 @dataclass(frozen=True, slots=True)

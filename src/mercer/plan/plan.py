@@ -1,8 +1,9 @@
-"""What a fit would take, before it: passes, bytes, blocks, memory, minutes."""
+"""What a fit will cost: passes over the rows, bytes, blocks, memory, minutes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,36 +13,68 @@ from mercer._run.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class PlannedPass:
-    """Reading all rows (or the sampled ones, wherever they stand), once or a few times."""
+    """A pass over all rows (or over the sampled ones, wherever they are), once or a few times.
+
+    Attributes
+    ----------
+    stage : str
+        The stage of the fit.
+    least, most : int
+        How often it runs: some passes stop when nothing changes any more.
+    n_bytes : int
+        Bytes read each time, as numbers in memory: compressed files are smaller.
+    seconds : float
+        Expected time of each.
+    """
 
     stage: str
-    least: int  # times at least ...
-    most: int  # ... and at most: some passes stop when nothing moves any more
-    n_bytes: int  # read each time, as numbers: compressed files have fewer
-    seconds: float  # each time
+    least: int
+    most: int
+    n_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The work of one fit, foretold."""
+    """The expected cost of one fit; ``print`` shows it.
+
+    Attributes
+    ----------
+    estimator, source, dtype : str
+        The estimator, where the rows are, and the type of their numbers.
+    n_rows, n_features : int
+        Rows and columns of X.
+    sample_rows : int
+        Rows of the sample that pivots and centres are found on.
+    block_rows, n_blocks : int
+        Rows read at a time, and how many times.
+    passes : tuple of PlannedPass
+        Every pass over the rows.
+    memory, max_memory : int
+        Bytes that Mercer will hold at most, approximately, and bytes that it may hold.
+    sample_seconds : float
+        Expected time of the work on the sample.
+    calibration : str
+        What was measured to predict the times.
+    """
 
     estimator: str
     source: str
     n_rows: int
     n_features: int
     dtype: str
-    sample_rows: int  # rows that choose pivots and centres
-    block_rows: int  # rows read at a time
+    sample_rows: int
+    block_rows: int
     n_blocks: int
     passes: tuple[PlannedPass, ...]
-    memory: int  # bytes that Mercer will hold at most, about
-    max_memory: int  # bytes it may
-    sample_seconds: float  # of the work on the rows that choose
-    calibration: str  # what was measured, in words
+    memory: int
+    max_memory: int
+    sample_seconds: float
+    calibration: str
 
     @property
     def n_passes(self) -> tuple[int, int]:
-        """Times that all rows are read: at least, at most."""
+        """How often all rows are read: at least, at most."""
         return sum(p.least for p in self.passes), sum(p.most for p in self.passes)
 
     @property
@@ -59,44 +92,45 @@ class Plan:
 
     @property
     def minutes(self) -> tuple[float, float]:
+        """Expected time in minutes: at least, at most."""
         least, most = self.seconds
         return least / 60, most / 60
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values, with the totals."""
         totals = ("n_passes", "bytes_read", "seconds", "minutes")
         return asdict(self) | {name: list(getattr(self, name)) for name in totals}
 
     def to_json(self) -> str:
+        """The same as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
+        passes = (
+            f"    {p.stage:<14} {_join(p.least, p.most, str, '–'):>4} × "
+            f"{human_bytes(p.n_bytes):>8}, {_time(p.seconds)}"
+            for p in self.passes
+        )
         lines = [
             f"{self.estimator}: {self.n_rows:,} rows × {self.n_features:,} columns, {self.dtype}",
             f"  source     {self.source}",
-            f"  blocks     {self.n_blocks:,} of {self.block_rows:,} rows; "
-            f"{self.sample_rows:,} rows choose",
+            f"  blocks     {self.n_blocks:,} of {self.block_rows:,} rows",
+            f"  sample     {self.sample_rows:,} rows",
             f"  memory     {human_bytes(self.memory)} of {human_bytes(self.max_memory)}",
-            f"  passes     {_range(*self.n_passes)}",
-            *(
-                f"    {p.stage:<14} {_range(p.least, p.most):>4} × "
-                f"{human_bytes(p.n_bytes):>8}, {_time(p.seconds)}"
-                for p in self.passes
-            ),
-            f"  read       {_span(*self.bytes_read, human_bytes)}",
-            f"  expected   {_span(*self.seconds, _time)}, {_time(self.sample_seconds)} of it on "
-            "the rows that choose",
+            f"  passes     {_join(*self.n_passes, str, '–')}",
+            *passes,
+            f"  read       {_join(*self.bytes_read, human_bytes)}",
+            f"  expected   {_join(*self.seconds, _time)}, {_time(self.sample_seconds)} of it on "
+            "the sample",
             f"  measured   {self.calibration}",
         ]
         return "\n".join(printable(line, keep="") for line in lines)
 
 
-def _range(least: int, most: int) -> str:
-    return f"{least}" if least == most else f"{least}–{most}"
-
-
-def _span(least: float, most: float, words: Any) -> str:
+def _join(least: Any, most: Any, words: Callable[[Any], str], between: str = " to ") -> str:
+    """A range in words; one value where both ends read the same."""
     low, high = words(least), words(most)
-    return str(low) if low == high else f"{low} to {high}"
+    return low if low == high else f"{low}{between}{high}"
 
 
 def _time(seconds: float) -> str:

@@ -1,7 +1,7 @@
-"""How long and how large a fit will be, by doing a little of it.
+"""Predict the cost of a fit from a trial on its first rows.
 
-An estimator tells which passes it makes (`Work`, from its method ``_planned_work``); the time of
-each is measured on the first rows, with the estimator itself: nothing about the machine is assumed.
+An estimator lists its passes (`Work`, from its method ``_planned_work``); the time of each is
+measured on the first rows, with the estimator itself: nothing about the machine is assumed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from mercer.rows.distinct import sample_size
 from mercer.rows.rows import BlockRows, Rows, part
 from mercer.rows.source import TILE, Source
 
-TRIAL_ROWS = 2 * TILE  # that a trial fit is made on
+TRIAL_ROWS = 2 * TILE  # of the trial fit, at most
 WARM_ROWS = 600  # of a first fit that only loads compiled code
-LEAST_SHARE = 4  # a trial takes at most this part of the rows ...
-LEAST_ROWS = 1000  # ... but so many
+LEAST_SHARE = 4  # a trial takes at most a quarter of the rows ...
+LEAST_ROWS = 1000  # ... but at least so many
 POWERS = {Exact: 3.0, Neighbors: 2.0}  # time on n rows ~ n**power; 1 for all others
 
 
@@ -45,7 +45,7 @@ class Trial:
     n_rows: int
     stages: dict[str, float]
     read: float  # per row of the source
-    sweep: float  # per row in memory: the dearest thing done to each of them
+    sweep: float  # per row in memory: the most expensive step done to each of them
 
     def per_row(self, sweep: Sweep) -> float:
         """Seconds of a pass: as measured, but no less than those of a label."""
@@ -53,7 +53,7 @@ class Trial:
 
 
 def plan_fit(estimator: Any, X: Any) -> Plan:
-    """Passes, bytes, blocks, memory and minutes of ``estimator.fit(X)``; BudgetError if too large.
+    """Predict passes, memory and minutes of ``estimator.fit(X)``; BudgetError if it is too large.
 
     A quarter of the rows at most, and no more than 16,384, are fitted to see how long it takes.
     """
@@ -61,7 +61,7 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
     budget, source = Budget.of(estimator.max_memory), checked_source(X)
     needs, most_rows = demand_fit(estimator, source, budget)
     work, block_rows = needs.work, min(most_rows, source.n_rows)
-    trial = _tried(estimator, work, source, block_rows)
+    trial = _run_trial(estimator, work, source, block_rows)
     return Plan(
         estimator=type(estimator).__name__,
         source=_name(source),
@@ -83,7 +83,7 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
 
 def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]:
     n_bytes = source.n_rows * source.n_features * source.dtype.itemsize
-    n = source.n_rows / _n_workers()  # rows that each of those who share a pass sees
+    n = source.n_rows / _n_workers()  # rows of each worker
     look = n * (trial.read + trial.stages.get("check", 0.0) / trial.n_rows)
     drawn = sample_size(source.n_rows, source.n_features) / trial.n_rows
     draw = n * trial.read + drawn * trial.stages.get("sample", 0.0)
@@ -98,7 +98,7 @@ def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]
 
 
 def _rare(work: Work) -> tuple[Sweep, ...]:
-    """Where some pivots are sought among all rows (see `fit_factor`): found, then taken."""
+    """Two passes where some pivots are searched among all rows (see `fit_factor`)."""
     approximation = work.approximation
     share = getattr(approximation, "rare", 0)
     n_rare = int(share * min(approximation.rank, work.factor_rows)) if share else 0
@@ -111,52 +111,46 @@ def _n_workers() -> int:
 
 
 def _sample_seconds(work: Work, trial: Trial) -> float:
-    """The stages that see the sample alone, scaled from the trial's rows to all of its own."""
+    """Stages on the sample alone, scaled from the rows of the trial to those of the sample."""
     power = POWERS.get(type(work.approximation), 1.0)
-    apart = {"check", "sample", *(sweep.stage for sweep in work.sweeps)}
+    on_all_rows = {"check", "sample", *(sweep.stage for sweep in work.sweeps)}
     growth = max(work.factor_rows / trial.n_rows, 1.0) ** power
-    return growth * sum(seconds for stage, seconds in trial.stages.items() if stage not in apart)
+    return growth * sum(
+        seconds for stage, seconds in trial.stages.items() if stage not in on_all_rows
+    )
 
 
-def _tried(estimator: Any, work: Work, source: Source, block_rows: int) -> Trial:
-    """A fit on the first rows, timed after one that only warms up."""
+def _run_trial(estimator: Any, work: Work, source: Source, block_rows: int) -> Trial:
+    """Time a fit on the first rows, after one that only warms up."""
     n_rows = min(max(source.n_rows // LEAST_SHARE, LEAST_ROWS, 4 * work.n_clusters), TRIAL_ROWS)
     n_rows = min(max(n_rows, work.n_clusters), source.n_rows)
     started = time.perf_counter()
     block = source.read(0, max(n_rows, min(block_rows, source.n_rows)))
     read = (time.perf_counter() - started) / block.shape[0]
     rows = part(block, 0, n_rows)
-    model = _quiet(work.trial if work.trial is not None else estimator)
+    model = clone(work.trial if work.trial is not None else estimator)
+    model.set_params(verbose=0, random_state=0)
     n_warm = min(max(WARM_ROWS, 2 * work.n_clusters), n_rows)
-    with warnings.catch_warnings(), running(None), keeping(None):  # the trial is ours alone
+    with warnings.catch_warnings(), running(None), keeping(None):  # no engine, no checkpoint
         warnings.simplefilter("ignore", MercerWarning)
         warm = _first(source, rows, n_warm, estimator)
-        _all_rows(clone(model).fit(warm), warm)
+        _label_rows(clone(model).fit(warm), warm)
         trial = _first(source, rows, n_rows, estimator)
         model.fit(trial)
         started = time.perf_counter()
-        _all_rows(model, trial)
+        _label_rows(model, trial)
         sweep = (time.perf_counter() - started) / n_rows
     stages = {stage.name: stage.seconds for stage in model.report_.stages}
     return Trial(n_rows, stages, 0.0 if source.in_memory else read, sweep)
 
 
-def _all_rows(model: Any, rows: Any) -> None:
-    """What is done to every row, once: labels, or coordinates."""
-    if hasattr(model, "predict"):
-        model.predict(rows)
-    else:
-        model.transform(rows)
-
-
-def _quiet(estimator: Any) -> Any:
-    """A copy of its own randomness, that says nothing."""
-    model = clone(estimator).set_params(verbose=0)
-    return model.set_params(random_state=0)
+def _label_rows(model: Any, rows: Any) -> None:
+    """Do what is done to every row once: label it, or compute its coordinates."""
+    (model.predict if model.report_.cluster_weights else model.transform)(rows)
 
 
 def _first(source: Source, rows: Rows, n_rows: int, estimator: Any) -> Source:
-    """The first rows as a source in memory, with the names that kernels may ask for."""
+    """The first rows as a source in memory, with the names that kernels may select."""
     if isinstance(rows, BlockRows):
         parts = tuple(_in_memory(block[:n_rows], None) for block in rows.parts)
         return BlockSource(rows.names, parts)

@@ -1,4 +1,4 @@
-"""What a person looks at after a fit."""
+"""The fit report in all its forms, and plots of a fit."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 from mercer._run.recorder import Recorder, Stage
 from mercer.partitions.quality import Quality
 from mercer.plan.plan import Plan, PlannedPass
+from mercer.report.facts import Fact, list_facts
 from mercer.report.report import Report
 from mercer.rows.data_summary import Column, DataSummary
 from mercer.trust.grade import Evidence, Trust
 
 if TYPE_CHECKING:
     from mercer.report.pages import page, report_page, write_page
-    from mercer.report.plot import (
-        EmbeddingDisplay,
-        SegmentationDisplay,
-        SpectrumDisplay,
-        TuningDisplay,
-    )
+    from mercer.report.plot import EmbeddingDisplay, SpectrumDisplay, TuningDisplay
     from mercer.report.view import View, gather
 
 __all__ = [
@@ -26,18 +22,19 @@ __all__ = [
     "DataSummary",
     "EmbeddingDisplay",
     "Evidence",
+    "Fact",
     "Plan",
     "PlannedPass",
     "Quality",
     "Recorder",
     "Report",
-    "SegmentationDisplay",
     "SpectrumDisplay",
     "Stage",
     "Trust",
     "TuningDisplay",
     "View",
     "gather",
+    "list_facts",
     "page",
     "report_page",
     "write_page",
@@ -45,9 +42,7 @@ __all__ = [
 
 _HOMES = {  # loaded on first use: estimators need only the report
     "mercer.report.pages": ("page", "report_page", "write_page"),
-    "mercer.report.plot": (
-        *("EmbeddingDisplay", "SegmentationDisplay", "SpectrumDisplay", "TuningDisplay"),
-    ),
+    "mercer.report.plot": ("EmbeddingDisplay", "SpectrumDisplay", "TuningDisplay"),
     "mercer.report.view": ("View", "gather"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

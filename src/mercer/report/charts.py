@@ -14,36 +14,22 @@ if TYPE_CHECKING:
     from mercer.report.view import View
 
 
-MANY = 2000  # points from which they are drawn smaller
+MANY = 2000  # more points than that are drawn smaller
 
 
 def scatter(view: View) -> Any:
     """The sampled rows in a plane, with hover and selection; the page's script filters them."""
-    require("bokeh", "report", "the report page")
-    from bokeh.models import (
-        BooleanFilter,
-        BoxSelectTool,
-        CDSView,
-        ColumnDataSource,
-        HoverTool,
-        LassoSelectTool,
-        PanTool,
-        Range1d,
-        ResetTool,
-        TapTool,
-        WheelZoomTool,
-    )
-
-    source = ColumnDataSource(_columns(view), name="rows")
+    models = require("bokeh.models", "report", "the report page")
+    source = models.ColumnDataSource(_columns(view), name="rows")
     tools = [
-        PanTool(),
-        WheelZoomTool(modifiers="ctrl"),
-        BoxSelectTool(),
-        LassoSelectTool(),
-        TapTool(),
-        ResetTool(),
+        models.PanTool(),
+        models.WheelZoomTool(modifiers="ctrl"),
+        models.BoxSelectTool(),
+        models.LassoSelectTool(),
+        models.TapTool(),
+        models.ResetTool(),
     ]
-    ranges = {"x_range": Range1d(0, 1, name="x"), "y_range": Range1d(0, 1, name="y")}
+    ranges = {f"{axis}_range": models.Range1d(0, 1, name=axis) for axis in "xy"}
     chart = _figure("scatter", 460, tools=tools, active_drag=None, **ranges)
     chart.xaxis.axis_label, chart.yaxis.axis_label = view.maps[0].axes
     size = 4.0 if len(view.rows) > MANY else 6.0
@@ -56,7 +42,7 @@ def scatter(view: View) -> Any:
         "x",
         "y",
         source=source,
-        view=CDSView(filter=BooleanFilter(name="shown")),
+        view=models.CDSView(filter=models.BooleanFilter(name="shown")),
         size=size,
         fill_color="color",
         fill_alpha=0.75,
@@ -65,7 +51,8 @@ def scatter(view: View) -> Any:
         hover_fill_alpha=1.0,
         name="points",
     )
-    marks = ColumnDataSource({name: [] for name in ("x", "y", "text", "color")}, name="marks")
+    empty: dict[str, list[Any]] = {name: [] for name in ("x", "y", "text", "color")}
+    marks = models.ColumnDataSource(empty, name="marks")
     chart.scatter(
         "x", "y", source=marks, size=22, fill_color="#ffffff", line_color="color", line_width=2.5,
         name="badges",
@@ -74,13 +61,12 @@ def scatter(view: View) -> Any:
         "x", "y", "text", source=marks, text_align="center", text_baseline="middle",
         text_font_size="12px", text_font_style="bold", y_offset=1, name="numbers",
     )  # fmt: skip
-    hover = HoverTool(renderers=[points], tooltips=None)  # the page's script writes its own tip
-    chart.add_tools(hover)
+    chart.add_tools(models.HoverTool(renderers=[points], tooltips=None))  # the script has its own
     return chart
 
 
 def spectrum(report: Report) -> Any:
-    """Eigenvalues by rank, the gap after the clusters' own shaded."""
+    """Eigenvalues in order, the gap after those of the clusters shaded."""
     from bokeh.models import BoxAnnotation, ColumnDataSource, HoverTool
 
     values = np.asarray(report.eigenvalues)
@@ -119,7 +105,7 @@ def chart_item(chart: Any, target: str) -> dict[str, Any]:
 
 
 def inline_script() -> str:
-    """Bokeh's own script, without widgets and without anything from elsewhere."""
+    """Bokeh's own script, without widgets."""
     from bokeh.resources import Resources
 
     script = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
@@ -165,7 +151,7 @@ def _figure(name: str, height: int, **options: Any) -> Any:
 
 
 def _columns(view: View) -> dict[str, Any]:
-    """Columns under names of our own: those of the user are never parsed."""
+    """Columns under fixed names: those of the user are never parsed."""
     columns: dict[str, Any] = {
         "row": view.rows.astype(np.int32) if view.n_rows < 2**31 else view.rows.astype(float),
         "cluster": view.labels.astype(np.int32),

@@ -1,4 +1,4 @@
-"""Colours of clusters, which people who see few colours can tell apart, on light and dark grounds.
+"""Colours of clusters, distinguishable with any colour vision, on light and dark backgrounds.
 
 Chosen by a search for the largest least distance (OKLab) of any two as seen with normal sight and
 with each of three deficiencies (Machado 2009): 0.10 for the first eight, 0.06 for all twelve.

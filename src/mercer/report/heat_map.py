@@ -1,4 +1,4 @@
-"""A search as a picture: the criterion of each pair of bandwidth and number of clusters."""
+"""A search as a heat map: the criterion of each pair of bandwidth and number of clusters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def draw_selection(path: str | Path, selection: Selection) -> None:
 
 
 def draw_scores(panel: Any, selection: Selection, **options: Any) -> None:
-    """The scores as a picture in an axes, with a bar of colours beside it."""
+    """Draw the scores as an image in an axes, with a colour bar beside it."""
     from matplotlib.patches import Rectangle
 
     n_rows, n_columns = selection.scores.shape

@@ -1,4 +1,4 @@
-"""One HTML page about one fit: everything inside, nothing from elsewhere.
+"""One self-contained HTML page about one fit.
 
 `page` is a pure function of a report and a view. Texts are escaped by the template; what the script
 reads is JSON in which no tag can end; the page's own policy refuses any script but its two.
@@ -9,31 +9,43 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import chain, repeat
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mercer._run.budget import human_bytes
 from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
 from mercer.report.colors import DARK, DARK_REST, LIGHT, LIGHT_REST
+from mercer.report.facts import Table, columns_table, list_facts, number, share, stages_table
 from mercer.report.view import Group, View, gather
-from mercer.report.words import facts, number, share
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
     from mercer.selection.result import Selection
 
 
-STRONG = 2.0  # spreads from the mean at which a profile's cell is fully coloured
-GRADES = {"good": "Good", "fair": "Fair", "poor": "Poor"}
+STRONG = 2.0  # standard deviations from the mean at which a cell of a profile is fully coloured
 
 
 def write_page(path: str | os.PathLike[str], model: Any, X: Any, **options: Any) -> None:
-    """Write `report_page` to a file, which appears when it is whole."""
+    """Write `report_page` to a file, which appears once it is complete.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write.
+    model : estimator
+        A fitted estimator of Mercer, or a fitted `Segmenter` (then X is the image).
+    X : array, path or source
+        The rows.
+    **options
+        `title` and `seed` of `report_page`.
+    """
     from mercer._run.atomic import replacing
     from mercer.rows.places import check_apart, paths_of
 
@@ -48,10 +60,19 @@ def report_page(model: Any, X: Any, *, title: str = "", seed: int = 0) -> str:
 
     Parameters
     ----------
-    model : a fitted estimator of Mercer, or a fitted `Segmenter` (then X is the image).
-    X : the rows; up to 5,000 are drawn, and the page says so.
-    title : what the page calls the data.
-    seed : of the draw and of k-means, which the clusters are compared with.
+    model : estimator
+        A fitted estimator of Mercer, or a fitted `Segmenter` (then X is the image).
+    X : array, path or source
+        The rows; up to 5,000 are drawn, and the page says so.
+    title : str, default=""
+        What the page calls the data.
+    seed : int, default=0
+        Of the draw, and of the k-means that the clusters are compared with.
+
+    Returns
+    -------
+    str
+        The HTML.
     """
     require("bokeh", "report", "the report page")
     return page(model.report_, gather(model, X, title=title, seed=seed))
@@ -65,24 +86,26 @@ def page(report: Report, view: View) -> str:
     script, charts = _template("page.js"), _charts(report, view)
     library = inline_script() if charts else ""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": number, "share": share, "bytes": human_bytes}
+    environment.filters["number"] = number
+    known = list_facts(replace(report, cluster_weights=view.weights), view.noun)
+    longest = max((stage.seconds for stage in report.stages), default=0.0) or 1.0
     markup = jinja2.utils.markupsafe.Markup
     return environment.from_string(_template("page.html")).render(
         report=report,
         view=view,
-        facts=facts(report),
-        tiles=_tiles(report, view),
-        clusters=_clusters(report, view),
+        facts=known,
+        stages=stages_table(report),
+        columns=columns_table(report),
+        clusters=_clusters(view),
         profiles=[_profile(group) for group in view.groups],
         selection=_heat_map(view.selection),
-        trust=_trust(report),
-        grades=GRADES,
+        trust=report.trust,
         pictures=[(p.caption, b64encode(p.png).decode(), p.shape) for p in view.pictures],
         eigenvalues=_eigenvalues(report),
-        longest=max((stage.seconds for stage in report.stages), default=0.0) or 1.0,
+        bars=[100 * stage.seconds / longest for stage in report.stages],
         has_spectrum=any(item["target_id"] == "spectrum-chart" for item in charts),
         policy=_policy(library, script),
-        style=markup(_template("page.css") + _palette_css(len(view.weights))),
+        style=markup(_template("page.css") + _palette_css()),
         library=markup(library),
         script=markup(script),
         data=markup(_script_json(_data(view, charts))),
@@ -97,7 +120,7 @@ def _charts(report: Report, view: View) -> list[dict[str, Any]]:
 
 
 def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the script needs beside the charts."""
+    """What the script of the page reads."""
     return {
         "charts": charts,
         "maps": [{"axes": list(m.axes), "flipped": m.is_flipped} for m in view.maps],
@@ -119,7 +142,7 @@ def _script_json(values: Any) -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """Only these scripts may run, and nothing may be fetched."""
+    """A policy by which only these scripts run and nothing is fetched."""
     hashes = (b64encode(sha256(script.encode()).digest()).decode() for script in scripts if script)
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return (
@@ -133,8 +156,8 @@ def _template(name: str) -> str:
     return (files("mercer.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _palette_css(n_clusters: int) -> str:
-    """The clusters' colours as properties of the page, for both themes."""
+def _palette_css() -> str:
+    """The colours of clusters as properties of the page, for both themes."""
     light = "".join(f"--c{j}:{color};" for j, color in enumerate((*LIGHT, LIGHT_REST)))
     dark = "".join(f"--c{j}:{color};" for j, color in enumerate((*DARK, DARK_REST)))
     return (
@@ -143,31 +166,11 @@ def _palette_css(n_clusters: int) -> str:
     )
 
 
-def _tiles(report: Report, view: View) -> list[tuple[str, str, str]]:
-    """(name, value, meaning): the figures one looks at first."""
-    tiles = [("Rows", f"{report.n_rows:,}", f"{report.n_features:,} columns, {report.dtype}")]
-    if view.weights:
-        largest = share(max(view.weights) / (sum(view.weights) or 1.0)).replace(" ", "\u00a0")
-        name = f"{view.noun.capitalize()}s"
-        tiles.append((name, f"{len(view.weights)}", f"the largest holds {largest}"))
-    if report.quality is not None and report.quality.separation is not None:
-        apart = f"{report.quality.separation:.2f}"
-        tiles.append(("Separation", apart, "1: far apart, 0: touching"))
-    if report.stability is not None:
-        tiles.append(("Stability", f"{report.stability:.2f}", "1: two halves agree"))
-    if report.gap is not None:
-        tiles.append(("Spectral gap", f"{report.gap:.2f}", "1: the number of clusters is clear"))
-    seconds = sum(stage.seconds for stage in report.stages)
-    peak = max((stage.peak_memory for stage in report.stages), default=0)
-    tiles.append(("Time", f"{seconds:.3g} s", f"peak memory {human_bytes(peak)}"))
-    return tiles
-
-
-def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
-    """A line for each cluster: size, share, colour, separation."""
+def _clusters(view: View) -> list[dict[str, Any]]:
+    """Size, share and colour of each cluster, and its size by k-means."""
     total, largest = sum(view.weights) or 1.0, max(view.weights, default=1.0) or 1.0
-    each = report.quality.cluster_separation if report.quality is not None else ()
     sampled = {group.number: group.n_sampled for group in view.groups}
+    by_peer = () if view.peer is None else view.peer.sizes
     return [
         {
             "number": c,
@@ -176,16 +179,11 @@ def _clusters(report: Report, view: View) -> list[dict[str, Any]]:
             "share": share(weight / total),
             "width": f"{100 * weight / largest:.2f}",
             "color": min(c, len(LIGHT)),
-            "separation": number(each[c]) if c < len(each) else "–",
             "sampled": sampled.get(c),
-            "peer": None if view.peer is None else _at(view.peer.sizes, c),
+            "peer": by_peer[c] if c < len(by_peer) else 0,
         }
         for c, weight in enumerate(view.weights)
     ]
-
-
-def _at(values: tuple[int, ...], place: int) -> int:
-    return values[place] if place < len(values) else 0
 
 
 def _profile(group: Group) -> dict[str, Any]:
@@ -203,7 +201,7 @@ def _profile(group: Group) -> dict[str, Any]:
 
 
 def _heat_map(selection: Selection | None) -> dict[str, Any] | None:
-    """The search as a table: the darker, the better."""
+    """The search as a table: darker is better."""
     if selection is None or not selection.is_feasible:
         return None
     finite = [float(s) for s in selection.scores.ravel() if s == s]
@@ -226,15 +224,8 @@ def _heat_map(selection: Selection | None) -> dict[str, Any] | None:
     return {"sizes": selection.n_clusters, "rows": rows, "found": selection, "best": best}
 
 
-def _trust(report: Report) -> Any:
-    trust = report.trust
-    return trust if trust is not None and trust.grade in GRADES else None
-
-
-def _eigenvalues(report: Report) -> list[tuple[int, str, str]]:
-    residuals = report.residuals or (None,) * len(report.eigenvalues)
+def _eigenvalues(report: Report) -> Table:
+    residuals = chain((f"{residual:.1e}" for residual in report.residuals), repeat("–"))
     pairs = zip(report.eigenvalues, residuals, strict=False)
-    return [
-        (j, f"{value:.6g}", "–" if residual is None else f"{residual:.1e}")
-        for j, (value, residual) in enumerate(pairs, start=1)
-    ]
+    rows = ((f"{j}", f"{value:.6g}", residual) for j, (value, residual) in enumerate(pairs, 1))
+    return Table("Eigenvalues", ("number", "eigenvalue", "residual"), tuple(rows))

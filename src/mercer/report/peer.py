@@ -1,4 +1,4 @@
-"""The same rows by k-means: what a reader knows, to compare with."""
+"""The same rows by k-means, for comparison."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Peer:
     """Another partition of the sampled rows into as many clusters."""
 
     name: str
-    labels: IdArray  # (n,) numbered like the model's clusters, as far as they overlap
+    labels: IdArray  # (n,) numbered to agree most with the model's clusters
     sizes: tuple[int, ...]
     nmi: float
     ari: float
 
 
 def compare_with_kmeans(rows: Rows, labels: IdArray, *, seed: int) -> Peer | None:
-    """k-means (scikit-learn) on these rows, with as many clusters; None where it does not apply."""
+    """Cluster these rows by scikit-learn's k-means; None where it does not apply."""
     n_clusters = int(labels.max()) + 1
     if isinstance(rows, BlockRows) or len(np.unique(labels)) < 2 or n_clusters >= len(labels):
         return None

@@ -23,8 +23,8 @@ ACCENT = "#c8790f"
 MOST_NAMED = 12  # clusters with a colour, and so with a line in the legend
 
 
-class _Display:
-    """What all displays share: an axes to draw on, made if none is given."""
+class Display:
+    """Base of displays: an axes to draw on, made if none is given."""
 
     ax_: Any
     figure_: Any
@@ -39,14 +39,17 @@ class _Display:
         return ax
 
 
-class EmbeddingDisplay(_Display):
+class EmbeddingDisplay(Display):
     """Rows as points of a plane, coloured by cluster.
 
     Parameters
     ----------
-    xy : (n, 2) coordinates.
-    labels : (n,) clusters, numbered from 0.
-    axes : what the two coordinates are called.
+    xy : array of shape (n, 2)
+        Coordinates.
+    labels : array of shape (n,)
+        Clusters, numbered from 0.
+    axes : tuple of str, default=("", "")
+        Names of the two coordinates.
 
     Examples
     --------
@@ -70,9 +73,20 @@ class EmbeddingDisplay(_Display):
     def from_estimator(
         cls, estimator: Any, X: Any, *, of: str | None = None, seed: int = 0, ax: Any = None
     ) -> Self:
-        """The rows of X (a sample of 5,000 where there are more) as a fitted estimator sees them.
+        """Draw the rows of X, or a sample of 5,000, as a fitted estimator sees them.
 
-        of : "Embedding" or "Data"; None is what the report page shows first.
+        Parameters
+        ----------
+        estimator : estimator
+            Any fitted estimator of Mercer.
+        X : array, path or source
+            The rows.
+        of : {"Embedding", "Data"} or None, default=None
+            Which coordinates; None are those that the report page shows first.
+        seed : int, default=0
+            Of the sample.
+        ax : matplotlib axes or None, default=None
+            Where to draw; None makes a new figure.
         """
         from mercer.report.view import gather
 
@@ -99,14 +113,17 @@ class EmbeddingDisplay(_Display):
         return self
 
 
-class SpectrumDisplay(_Display):
+class SpectrumDisplay(Display):
     """Eigenvalues in decreasing order, with the gap after those of the clusters.
 
     Parameters
     ----------
-    eigenvalues : (m,) largest first.
-    n_clusters : how many of them belong to clusters; None marks no gap.
-    gap : the relative gap, to be written beside it.
+    eigenvalues : array of shape (m,)
+        Largest first.
+    n_clusters : int or None, default=None
+        How many of them belong to clusters; None marks no gap.
+    gap : float or None, default=None
+        The relative gap, for the title.
     """
 
     def __init__(
@@ -118,7 +135,7 @@ class SpectrumDisplay(_Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """The spectrum of a fitted estimator."""
+        """Draw the spectrum of a fitted estimator."""
         check_is_fitted(estimator)
         report = estimator.report_
         if not report.eigenvalues:
@@ -145,15 +162,21 @@ class SpectrumDisplay(_Display):
         return self
 
 
-class TuningDisplay(_Display):
-    """The criterion for each number of clusters and bandwidth; a frame marks the chosen pair."""
+class TuningDisplay(Display):
+    """The criterion for each number of clusters and bandwidth; a frame marks the chosen pair.
+
+    Parameters
+    ----------
+    selection : Selection
+        The result of `mercer.selection.search`, or ``selection_`` of an estimator.
+    """
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """The search behind a fitted estimator (``n_clusters="auto"`` or ``gamma="auto"``)."""
+        """Draw the search of a fitted estimator (``n_clusters="auto"`` or ``gamma="auto"``)."""
         check_is_fitted(estimator)
         selection = getattr(estimator, "selection_", None)
         if selection is None:
@@ -169,58 +192,4 @@ class TuningDisplay(_Display):
 
         ax = self._axes(ax)
         draw_scores(ax, self.selection, **options)
-        return self
-
-
-class SegmentationDisplay(_Display):
-    """An image with its segments.
-
-    Parameters
-    ----------
-    image, labels : the picture, and the segment of each of its pixels.
-    overlay : "boundaries", "average" (mean colours) or "labels" (tints).
-    """
-
-    def __init__(
-        self,
-        image: Any,
-        labels: IdArray,
-        *,
-        overlay: str = "boundaries",
-        channel_axis: int | None = -1,
-        outside: int = 0,
-    ) -> None:
-        self.image = image
-        self.labels = labels
-        self.overlay = overlay
-        self.channel_axis = channel_axis
-        self.outside = outside
-
-    @classmethod
-    def from_estimator(
-        cls, segmenter: Any, image: Any, *, overlay: str = "boundaries", ax: Any = None
-    ) -> Self:
-        """The segments of any image by a fitted `Segmenter`."""
-        check_is_fitted(segmenter)
-        return cls(
-            image,
-            segmenter.predict(image),
-            overlay=overlay,
-            channel_axis=segmenter.channel_axis,
-            outside=segmenter.start_label - 1,
-        ).plot(ax=ax)
-
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw; `options` go to ``Axes.imshow``."""
-        from mercer.image.overlays import draw_overlay
-
-        ax = self._axes(ax)
-        kind: Any = self.overlay
-        drawn = draw_overlay(
-            self.image, self.labels, kind, channel_axis=self.channel_axis, outside=self.outside
-        )
-        ax.imshow(drawn, **options)
-        n_segments = len(np.unique(self.labels[self.labels != self.outside]))
-        ax.set_title(f"{n_segments} segments", fontsize="medium")
-        ax.set_axis_off()
         return self

@@ -1,4 +1,4 @@
-"""What happened in a fit: stages, rank, error, bandwidth and why, and what to be careful about."""
+"""The fit report: stages, rank, error, bandwidth and why, quality, trust and warnings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mercer._run.budget import human_bytes
-from mercer._run.printable import printable
 from mercer._run.recorder import Stage
 from mercer.partitions.quality import Quality
 from mercer.rows.data_summary import DataSummary
@@ -16,15 +14,59 @@ from mercer.trust.grade import Trust
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The story of one fit, in numbers and words."""
+    """The fit report, kept by every estimator as ``report_``; ``print`` shows it.
+
+    Attributes
+    ----------
+    estimator : str
+        The estimator with its parameters.
+    n_rows, n_features, n_distinct : int
+        Rows and columns of X, and distinct rows of the sample.
+    dtype : str
+        The type of the numbers of X.
+    kernel, bandwidth : str
+        The kernel, and how its gamma was chosen.
+    approximation : str
+        The name of the approximation.
+    rank : int
+        Its pivots, landmarks, grids, features or representatives.
+    trace_error : float or None
+        trace(K - F Fᵀ) / trace(K); None for graphs.
+    cluster_weights : tuple of float
+        The total weight of each cluster, largest first.
+    stages : tuple of Stage
+        Time and memory of each step.
+    inertia : float or None
+        The k-means objective.
+    n_iter, n_full_sweeps : int
+        Sweeps of k-means, and those over all rows after the centres were found on a sample.
+    notes, warnings : tuple of str
+        What was decided, and what to be careful about.
+    explained : float or None
+        The share of Σ‖f‖² that the centres explain.
+    eigenvalues, residuals : tuple of float
+        The leading eigenvalues, and ‖A v - λ v‖ of each.
+    solver : str
+        The eigensolver that was used.
+    gap : float or None
+        (μ_{k+1} - μ_k) / μ_{k+1} with μ = 1 - λ, after the k-th eigenvalue.
+    data : DataSummary or None
+        Ranges, means and standard deviations of columns.
+    quality : Quality or None
+        How far the clusters stand apart.
+    trust : Trust or None
+        How reliable the clustering is, by evidence from a sample of its rows.
+    stream : dict of str to float
+        Additions, evictions, drift, … of a stream.
+    """
 
     estimator: str
     n_rows: int
     n_features: int
-    n_distinct: int  # distinct rows that chose pivots and centres
+    n_distinct: int
     dtype: str
     kernel: str
-    bandwidth: str  # how gamma came about
+    bandwidth: str
     approximation: str
     rank: int
     trace_error: float | None
@@ -34,49 +76,56 @@ class Report:
     n_iter: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    explained: float | None = None  # share of Σ‖f‖² that the centres explain
-    n_full_sweeps: int = 0  # over all rows, where a sample chose the centres
+    explained: float | None = None
+    n_full_sweeps: int = 0
     eigenvalues: tuple[float, ...] = ()
-    residuals: tuple[float, ...] = ()  # ‖A v - λ v‖ of each
+    residuals: tuple[float, ...] = ()
     solver: str = ""
-    gap: float | None = None  # (μ_{k+1} - μ_k) / μ_{k+1} with μ = 1 - λ, after the k-th eigenvalue
+    gap: float | None = None
     data: DataSummary | None = None
     quality: Quality | None = None
-    trust: Trust | None = None  # of a clustering, by evidence from a sample of its rows
-    stream: dict[str, float] = field(default_factory=dict)  # additions, evictions, drift …
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2)
-
-    def to_markdown(self) -> str:
-        """The report as a page of Markdown, with tables."""
-        from mercer.report.markdown import markdown
-
-        return markdown(self)
-
-    def _repr_html_(self) -> str:
-        """What notebooks show."""
-        from mercer.report.card import card
-
-        return card(self)
+    trust: Trust | None = None
+    stream: dict[str, float] = field(default_factory=dict)
 
     @property
     def kernel_evaluations(self) -> int:
-        """Of all stages."""
+        """Kernel values computed in all stages."""
         return sum(stage.kernel_evaluations for stage in self.stages)
 
     @property
     def stability(self) -> float | None:
-        """ARI of clusters made from two halves of a sample, where the evidence of trust has it."""
+        """ARI of clusterings of two halves of a sample, if the evidence of trust includes it."""
         evidence = () if self.trust is None else self.trust.evidence
         return next((item.value for item in evidence if item.name == "resampling"), None)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, which `from_dict` reads."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_markdown(self) -> str:
+        """A Markdown document with tables."""
+        from mercer.report.render import as_markdown
+
+        return as_markdown(self)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from mercer.report.render import as_card
+
+        return as_card(self)
+
+    def __str__(self) -> str:
+        from mercer.report.render import as_text
+
+        return as_text(self)
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Report:
-        """The report a model file holds; what older files do not tell stays unknown."""
+        """The report of a model file; fields that older files lack have their defaults."""
         names = ("cluster_weights", "notes", "warnings", "eigenvalues", "residuals")
         lists = {name: tuple(values.get(name, ())) for name in names}
         stages = tuple(Stage(**stage) for stage in values["stages"])
@@ -87,46 +136,3 @@ class Report:
             if values.get(name) is not None
         }
         return cls(**{**values, **lists, **read, "stages": stages})
-
-    def __str__(self) -> str:
-        sizes = ", ".join(f"{weight:g}" for weight in self.cluster_weights[:12])
-        more = ", …" if len(self.cluster_weights) > 12 else ""
-        error = "unknown" if self.trace_error is None else f"{self.trace_error:.3g} of the trace"
-        lines = [
-            f"{self.estimator}: {self.n_rows:,} rows × {self.n_features:,} columns, {self.dtype}",
-            f"  kernel         {self.kernel}; {self.bandwidth}",
-            f"  approximation  {self.approximation}: rank {self.rank}, error {error}",
-        ]
-        if self.cluster_weights:
-            count = len(self.cluster_weights)
-            lines.append(f"  clusters       {count} of weight {sizes}{more}")
-        if self.inertia is not None:
-            lines.append(f"  inertia        {self.inertia:.6g} after {self.n_iter} sweeps")
-        if self.explained is not None:
-            lines[-1] += f"; the centres explain {100 * self.explained:.0f} % of the kernel"
-        if self.eigenvalues:
-            values = ", ".join(f"{value:.4f}" for value in self.eigenvalues[:8])
-            lines.append(f"  eigenvalues    {values}{', …' if len(self.eigenvalues) > 8 else ''}")
-        if self.gap is not None:
-            lines[-1] += f"; relative gap {self.gap:.2f} after the clusters' own"
-        if self.quality is not None and self.quality.separation is not None:
-            where = f"on {self.quality.n_rows:,} rows; 1 is best"
-            lines.append(f"  separation     {self.quality.separation:.2f} ({where})")
-        if self.trust is not None:
-            lines.append(f"  trust          {self.trust}")
-        if self.stream:
-            words = ", ".join(f"{value:,.4g} {name}" for name, value in self.stream.items())
-            lines.append(f"  stream         {words}")
-        lines += [
-            f"  {stage.name:<14} {stage.seconds:8.3f} s  (cpu {stage.cpu_seconds:.3f} s, "
-            f"peak {human_bytes(stage.peak_memory)}{_values(stage)})"
-            for stage in self.stages
-        ]
-        lines += [f"  note: {note}" for note in self.notes]
-        lines += [f"  warning: {warning}" for warning in self.warnings]
-        return "\n".join(printable(line, keep="") for line in lines)
-
-
-def _values(stage: Stage) -> str:
-    count = stage.kernel_evaluations
-    return f", {count:,} kernel values" if count else ""

@@ -1,4 +1,4 @@
-"""What a page shows of the data: a sample of rows with their places, labels and values.
+"""What a page shows of the data: a sample of rows with their coordinates, labels and values.
 
 A `View` is gathered once from a fitted model and its rows; everything after it is a pure function.
 """
@@ -6,6 +6,7 @@ A `View` is gathered once from a fitted model and its rows; everything after it 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from mercer.selection.result import Selection
 
 
-SAMPLE_ROWS = 5000  # that a page holds
-VALUES = 6  # columns whose values a row shows
-PROFILE = 12  # columns that a cluster's profile shows
-PROTOTYPES = 3  # rows that stand for a cluster
+SAMPLE_ROWS = 5000  # of a page
+VALUES = 6  # columns whose values are shown for a row
+PROFILE = 12  # columns of a cluster's profile
+PROTOTYPES = 3  # rows that represent a cluster
 MOST_GROUPS = 60  # clusters with a profile and prototypes of their own
-FEW = 4  # clusters from which a circle shows more than two directions
-RIDGE = 1e-3  # of the middles' mean square: like clusters are not torn apart
+FEW = 4  # clusters: a circle shows so many and more better than two directions
+RIDGE = 1e-3  # of the mean square of the means: similar clusters stay close
 MOST_WIDE = 2000  # columns that are made dense for a projection
 
 
@@ -51,8 +52,8 @@ class Group:
     number: int
     weight: float  # over all rows of the fit
     n_sampled: int
-    prototypes: tuple[int, ...]  # places in the sample, nearest to the cluster's middle first
-    profile: tuple[float, ...]  # mean of each profiled column, in spreads from the mean of all
+    prototypes: tuple[int, ...]  # positions in the sample, nearest to the mean of the cluster first
+    profile: tuple[float, ...]  # mean of each profiled column, in standard deviations
     means: tuple[float, ...]  # the same in the column's own unit
 
 
@@ -67,7 +68,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A sample of the rows, and what was found in them."""
+    """A sample of the rows, and what the model found in them."""
 
     title: str
     n_rows: int
@@ -77,48 +78,55 @@ class View:
     maps: tuple[Map, ...]
     weights: tuple[float, ...]  # of all clusters, over all rows of the fit
     value_names: tuple[str, ...]
-    values: FloatArray  # (n, ≤ VALUES) of the columns that tell the clusters apart best
+    values: FloatArray  # (n, ≤ VALUES) of the columns that differ most between clusters
     groups: tuple[Group, ...] = ()
     profile_names: tuple[str, ...] = ()
     peer: Peer | None = None
     selection: Selection | None = None
     pictures: tuple[Picture, ...] = ()
     noun: str = "cluster"
-    first: int = 0  # what the first cluster is called
+    first: int = 0  # the number of the first cluster
 
 
+@singledispatch
 def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SAMPLE_ROWS) -> View:
     """A sample of the rows of X as a fitted model sees them.
 
     Parameters
     ----------
-    model : any fitted estimator of Mercer, or a fitted `Segmenter` (then X is its image).
-    X : the rows, anything `mercer.as_source` takes; at most `rows` of them are read.
-    title : what the page calls the data.
-    seed : of the draw.
+    model : estimator
+        Any fitted estimator of Mercer; a model of something other than rows registers its own
+        function, as `Segmenter` does (then X is its image).
+    X : array, path or source
+        The rows, anything `mercer.as_source` takes.
+    title : str, default=""
+        What the page calls the data.
+    seed : int, default=0
+        Of the draw of rows.
+    rows : int, default=5000
+        How many rows are read at most.
+
+    Returns
+    -------
+    View
+        The rows with their labels and coordinates.
     """
     check_is_fitted(model)
-    if hasattr(model, "n_segments_"):
-        from mercer.report.segments import gather_segments
-
-        return gather_segments(model, X, title=title, seed=seed, rows=rows)
     source = checked_source(X)
     check_features(model, source)
-    rng = np.random.default_rng(seed)
-    ids = draw(source.n_rows, rows, rng)
+    ids = draw(source.n_rows, rows, np.random.default_rng(seed))
     taken = source.take(ids)
-    has_clusters = hasattr(model, "predict")
-    labels = model.predict(_named(taken, source)) if has_clusters else np.zeros(len(ids), np.intp)
-    Z = _embedding(model, taken, source)
-    maps = _maps(Z, taken, labels, source)
-    weights = tuple(model.report_.cluster_weights) if has_clusters else ()
+    named, weights = _named(taken, source), tuple(model.report_.cluster_weights)
+    labels = model.predict(named) if weights else np.zeros(len(ids), np.intp)
+    with config_context(transform_output="default"):
+        Z = np.asarray(model.transform(named), np.float64)
     return describe(
         taken,
         ids,
         labels,
-        maps,
+        _maps(Z, taken, labels, source),
         weights,
-        space=_table(taken) if Z is None else Z,
+        space=Z,
         names=column_names(source),
         n_rows=source.n_rows,
         title=title,
@@ -142,9 +150,9 @@ def describe(
     seed: int,
     **more: Any,
 ) -> View:
-    """A view of rows whose labels and places are known; prototypes are those of `space`."""
+    """A view of rows with known labels; prototypes are nearest to the means in `space`."""
     table = _table(taken)
-    profiled = _telling(table, labels, PROFILE)
+    profiled = _distinctive_columns(table, labels, PROFILE)
     shown = profiled[:VALUES]
     groups = tuple(
         _group(number, weight, table, space, labels, profiled)
@@ -167,7 +175,7 @@ def describe(
 
 
 def draw(n_rows: int, most: int, rng: np.random.Generator) -> IdArray:
-    """Row numbers, ascending: all, or so many of them."""
+    """Row numbers, ascending: all, or a sample of at most `most`."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(rng.choice(n_rows, most, replace=False)).astype(np.intp)
@@ -179,29 +187,29 @@ def column_names(source: Source) -> tuple[str, ...]:
 
 
 def star(Z: FloatArray, labels: IdArray, name: str, axis: str) -> Map:
-    """Points by the linear map that puts the clusters' middles on a circle, as far as it can.
+    """Points by the linear map that puts the means of clusters on a circle, by least squares.
 
-    Clusters that stand apart in all directions alike, as those of a good embedding do, fall on top
-    of each other in any two directions of largest spread: four clusters and more go on a circle, in
-    an order in which like ones are neighbours. Rows between two clusters stay between them.
+    Clusters equally far from each other, as in a good embedding, overlap in any two directions of
+    largest variance: four clusters and more go on a circle, similar ones beside each other. Rows
+    between two clusters stay between them.
     """
-    there = np.unique(labels)
-    if len(there) < FEW or Z.shape[1] < 3:
+    found = np.unique(labels)
+    if len(found) < FEW or Z.shape[1] < 3:
         return plane(Z, name, axis)
-    centers = np.stack([Z[labels == c].mean(axis=0) for c in there])
+    centers = np.stack([Z[labels == c].mean(axis=0) for c in found])
     order = leaves_list(linkage(centers, "average", optimal_ordering=True))
-    angles = 2.0 * np.pi * np.argsort(order) / len(there)
+    angles = 2.0 * np.pi * np.argsort(order) / len(found)
     corners = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    middle = centers.mean(axis=0)
-    C = centers - middle
+    mean = centers.mean(axis=0)
+    C = centers - mean
     gram = C.T @ C
     ridge = RIDGE * max(np.trace(gram) / len(gram), np.finfo(float).tiny)
     to_plane = np.linalg.solve(gram + ridge * np.eye(len(gram)), C.T @ corners)
-    return Map(name, ("clusters on a circle, rows between them", ""), (Z - middle) @ to_plane)
+    return Map(name, ("clusters on a circle, rows between them", ""), (Z - mean) @ to_plane)
 
 
 def plane(Z: FloatArray, name: str, axis: str) -> Map:
-    """Points by the two directions of largest spread; one or two columns stay as they are."""
+    """Points by the two directions of largest variance; one or two columns stay as they are."""
     if Z.shape[1] < 2:
         second = np.zeros((len(Z), 1))
         return Map(name, (f"{axis} 1", ""), np.hstack([Z, second])[:, :2])
@@ -214,30 +222,21 @@ def plane(Z: FloatArray, name: str, axis: str) -> Map:
     return Map(name, axes, centred @ (directions * signs))
 
 
-def _embedding(model: Any, taken: Rows, source: Source) -> FloatArray | None:
-    if not hasattr(model, "transform"):
-        return None
-    with config_context(transform_output="default"):
-        return np.asarray(model.transform(_named(taken, source)), np.float64)
-
-
-def _maps(Z: FloatArray | None, taken: Rows, labels: IdArray, source: Source) -> tuple[Map, ...]:
+def _maps(Z: FloatArray, taken: Rows, labels: IdArray, source: Source) -> tuple[Map, ...]:
     """The embedding, and the rows themselves where they are a table."""
-    maps = []
-    if Z is not None and Z.shape[1]:
-        maps.append(star(Z, labels, "Embedding", "coordinate"))
+    maps = [star(Z, labels, "Embedding", "coordinate")] if Z.shape[1] else []
     if not isinstance(taken, BlockRows) and source.n_features <= MOST_WIDE:
         own = plane(_dense(taken), "Data", "column")
         names = column_names(source)
         if source.n_features <= 2:
             own = Map(own.name, (names[0], names[1] if len(names) > 1 else ""), own.xy)
-            return own, *maps  # what the eye knows comes first
+            return own, *maps  # the familiar plane comes first
         maps.append(own)
     return tuple(maps)
 
 
 def _named(taken: Rows, source: Source) -> Any:
-    """The rows with the names they came with, as the model wants to see them."""
+    """The rows with the column names of their source."""
     if isinstance(taken, BlockRows):
         return dict(zip(taken.names, taken.parts, strict=True))
     if source.feature_names is None or sp.issparse(taken):
@@ -256,8 +255,8 @@ def _table(taken: Rows) -> Any:
     return np.hstack(taken.parts)
 
 
-def _telling(table: Any, labels: IdArray, most: int) -> list[int]:
-    """The columns whose means differ most between clusters, beside their spread."""
+def _distinctive_columns(table: Any, labels: IdArray, most: int) -> list[int]:
+    """The columns whose means differ most between clusters, relative to their spread."""
     mean = np.asarray(table.mean(axis=0)).ravel()
     spread = _spread(table, mean)
     between = np.zeros(len(mean))
@@ -280,8 +279,8 @@ def _group(
 ) -> Group:
     places = np.flatnonzero(labels == number)
     if not len(places):
-        nothing = (float("nan"),) * len(profiled)
-        return Group(number, weight, 0, (), nothing, nothing)
+        missing = (float("nan"),) * len(profiled)
+        return Group(number, weight, 0, (), missing, missing)
     every = _dense(table[:, profiled])
     mean, spread = every.mean(axis=0), every.std(axis=0)
     own = every[places].mean(axis=0)

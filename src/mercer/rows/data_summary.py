@@ -1,4 +1,4 @@
-"""What the rows of a fit look like, column by column."""
+"""Ranges, means and standard deviations of the columns of X."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ from mercer.rows.sample import Sample
 from mercer.rows.source import Source
 from mercer.rows.summary import Summary
 
-MOST_COLUMNS = 20  # that a report describes
-SAMPLE_ROWS = 1000  # that means and spreads are taken from
+MOST_COLUMNS = 20  # of a report
+SAMPLE_ROWS = 1000  # for means and standard deviations
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its range over all rows, its mean and standard deviation on a sample."""
+    """One column: its range over all rows, its mean and standard deviation on a sample.
+
+    Attributes
+    ----------
+    name : str
+        The name of the column, or its number.
+    low, high : float
+        The smallest and the largest value of all rows.
+    mean, spread : float
+        Mean and standard deviation on the sample.
+    """
 
     name: str
     low: float
@@ -31,24 +41,35 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DataSummary:
-    """The first columns of a table, and how much of it is not zero where it is sparse."""
+    """The first columns of a table, and how much of it is not zero where it is sparse.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        At most the first 20.
+    n_sampled : int
+        Distinct rows behind means and standard deviations, drawn with the seed of the fit.
+    density : float or None
+        The share of entries that a sparse table stores; None where X is dense.
+    """
 
     columns: tuple[Column, ...]
-    n_sampled: int  # rows behind means and spreads: distinct ones, drawn with the fit's seed
-    density: float | None = None  # share of entries that a sparse table holds
+    n_sampled: int
+    density: float | None = None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> DataSummary:
+        """Read what a model file holds."""
         density = values.get("density")
         return cls(
-            tuple(_column(column) for column in values["columns"]),
+            tuple(_read_column(column) for column in values["columns"]),
             int(values["n_sampled"]),
             None if density is None else float(density),
         )
 
 
 def summarize_data(source: Source, sample: Sample, ranges: Summary) -> DataSummary | None:
-    """The first columns of the rows that chose; None where rows are not one table."""
+    """Describe the first columns by the sample; None where rows are not one table."""
     few = part(sample.rows, 0, SAMPLE_ROWS)
     if isinstance(few, BlockRows) or few.shape[1] != source.n_features:
         return None
@@ -75,6 +96,6 @@ def _density(X: Any) -> float | None:
     return float(X.nnz / max(X.shape[0] * X.shape[1], 1)) if sp.issparse(X) else None
 
 
-def _column(values: dict[str, Any]) -> Column:
+def _read_column(values: dict[str, Any]) -> Column:
     numbers = (float(values[name]) for name in ("low", "high", "mean", "spread"))
     return Column(str(values["name"]), *numbers)

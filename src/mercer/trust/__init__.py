@@ -1,1 +1,1 @@
-"""How sure a partition is: evidence from a sample of the rows, and a grade."""
+"""How reliable a clustering is: evidence from a sample of the rows, and a grade."""

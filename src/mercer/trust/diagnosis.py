@@ -1,4 +1,4 @@
-"""How far to trust a fit: a bounded sample of rows is clustered again and looked at.
+"""Measure how reliable a fit is: a bounded sample of rows is clustered again and examined.
 
 The cost does not grow with the number of rows. Nothing is drawn from the fit's random stream.
 """
@@ -20,31 +20,30 @@ from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_s
 from mercer.partitions.resampling import FitEvidence
 from mercer.rows.rows import cast, take
 from mercer.rows.sample import Sample, evenly
-from mercer.trust.grade import Measured, Trust, graded
+from mercer.trust.grade import Measurements, Trust, judge
 
-NEAR_ROWS = LOOKED_AT  # rows whose neighbours are looked at
-FEW_ROWS = 200  # the same where each similarity is computed by the user's function
+NEAR_ROWS = LOOKED_AT  # rows whose neighbours are examined
+FEW_ROWS = 200  # the same where the user's function computes each similarity
 NEIGHBORS = 7
-ENOUGH = 5  # rows per cluster, below which a half of them says nothing
+ENOUGH = 5  # rows per cluster that a half of the rows needs at least
 
 
 def diagnose(fit: FitEvidence, problem: Problem, record: Recorder) -> Trust | None:
-    """The grade of a fit; None for a single cluster.
+    """Grade a fit; None for a single cluster.
 
-    A poor one is warned about, unless a warning of this fit already tells what to change.
+    A poor grade is a warning, unless another warning of this fit already says what to change.
     """
     if len(fit.weights) < 2:
         return None
     with record.stage("trust"):
-        trust = graded(_measured(fit, problem))
+        trust = judge(_measure(fit, problem))
     if trust.grade == "poor" and not record.warnings:
-        record.warn(
-            f"these clusters deserve little trust: {'; '.join(trust.worst())} (see report_.trust)"
-        )
+        reasons = "; ".join(trust.worst())
+        record.warn(f"these clusters look unreliable: {reasons} (see report_.trust)")
     return trust
 
 
-def _measured(fit: FitEvidence, problem: Problem) -> Measured:
+def _measure(fit: FitEvidence, problem: Problem) -> Measurements:
     k, sample = len(fit.weights), problem.sample
     shares = fit.weights / fit.weights.sum()
     found: dict[str, Any] = {}
@@ -53,53 +52,52 @@ def _measured(fit: FitEvidence, problem: Problem) -> Measured:
         found["stability"] = agreement(resampler.labels, resampler.n_rows)
         found["n_halved"] = resampler.n_rows
     if not fit.is_graph:
-        found |= _among_rows(fit, problem, k)
+        found |= _measure_neighbors(fit, problem, k)
     if fit.eigenvalues is not None and fit.residuals is not None and len(fit.eigenvalues) > k:
         found["gap"] = relative_gap(fit.eigenvalues, k)
         found["is_undetermined"] = not is_determined(fit.eigenvalues, fit.residuals, k)
-    return Measured(
+    return Measurements(
         k,
         explained=fit.explained,
         trace_error=fit.trace_error,
-        unheard=fit.n_clamped / len(sample),
+        ignored=fit.n_clamped / len(sample),
         largest=float(shares.max()),
         smallest=float(shares.min()),
         **found,
     )
 
 
-def _among_rows(fit: FitEvidence, problem: Problem, k: int) -> dict[str, float]:
-    """What near rows say: how many borders part, whether clusters hold together, how alike."""
-    few = fit.kernel is not None and fit.kernel.is_function  # a function may be slow
+def _measure_neighbors(fit: FitEvidence, problem: Problem, k: int) -> dict[str, Any]:
+    """How often boundaries split close rows, which rows are disconnected, how similar rows are."""
+    few = fit.kernel is not None and fit.kernel.is_function
     ids = evenly(len(problem.sample), FEW_ROWS if few else NEAR_ROWS)
     if len(ids) < 3:
         return {}
-    alike = _alike(fit.kernel, problem.sample, ids)
-    found = _similarities(alike) if fit.kernel is not None else {}
+    alike = _similarity_matrix(fit.kernel, problem.sample, ids)
+    found: dict[str, Any] = {}
+    if fit.kernel is not None:
+        found["similarities"] = _similarities(alike)
     q = min(NEIGHBORS, len(ids) // (4 * k))
     if q < 2:
         return found
-    labels, ties = _labels_of(fit, problem, ids), nearest_ties(alike, q)
-    by_chance = chance_cut(alike, ties, k, rng=np.random.default_rng(0))
+    labels, edges = _labels_of(fit, problem, ids), nearest_ties(alike, q)
+    by_chance = chance_cut(alike, edges, k, rng=np.random.default_rng(0))
     if by_chance > 0:
-        found["borders"] = cut_share(ties, labels) / by_chance
+        found["borders"] = cut_share(edges, labels) / by_chance
     if q == NEIGHBORS:
-        found["pieces"] = loose_share(ties, labels)
+        found["pieces"] = loose_share(edges, labels)
     return found
 
 
-def _similarities(alike: FloatArray) -> dict[str, float]:
+def _similarities(alike: FloatArray) -> tuple[float, float, float]:
+    """Median similarity of a row to its nearest row; mean and least similarity of two rows."""
     n, own = len(alike), alike.trace()
     least, mean = float(alike.min()), float((alike.sum() - own) / (n * (n - 1)))
-    np.fill_diagonal(alike, -np.inf)  # ours: nobody looks at it again
-    return {
-        "nearest": float(np.median(alike.max(axis=1))),
-        "mean_alike": mean,
-        "least_alike": least,
-    }
+    np.fill_diagonal(alike, -np.inf)  # nothing reads the diagonal after this
+    return float(np.median(alike.max(axis=1))), mean, least
 
 
-def _alike(kernel: Kernel | None, sample: Sample, ids: IdArray) -> FloatArray:
+def _similarity_matrix(kernel: Kernel | None, sample: Sample, ids: IdArray) -> FloatArray:
     """Similarities of some rows: cosines in the kernel's space, or minus squared distances."""
     rows = cast(take(sample.rows, ids), np.float64)
     if kernel is not None:

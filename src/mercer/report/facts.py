@@ -1,0 +1,170 @@
+"""What a report states: one list of facts and three tables, which every form of it renders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from mercer._run.budget import human_bytes
+
+if TYPE_CHECKING:
+    from mercer.report.report import Report
+
+
+SIZES, VALUES = 12, 8  # clusters and eigenvalues that a fact lists
+MOST_CLUSTERS = 50  # rows of the table of clusters
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One statement about a fit; those with a `headline` are the figures a reader looks at first.
+
+    Attributes
+    ----------
+    name : str
+        What is stated, in at most 14 characters.
+    value : Any
+        The number or word, as the report holds it.
+    text : str
+        The value in words, with its unit.
+    headline : str
+        The value alone; empty where it is a detail.
+    meaning : str
+        How to read the headline.
+    """
+
+    name: str
+    value: Any
+    text: str
+    headline: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text: names in the first column, numbers in the others."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def list_facts(report: Report, noun: str = "cluster") -> list[Fact]:
+    """What is known about a fit, in the order in which it is shown."""
+    r, weights, quality = report, report.cluster_weights, report.quality
+    n, k, columns = f"{r.n_rows:,}", len(weights), f"{r.n_features:,} columns, {r.dtype}"
+    apart = None if quality is None else quality.separation
+    n_judged = 0 if quality is None else quality.n_rows
+    largest = share(max(weights, default=0.0) / (sum(weights) or 1.0)).replace(" ", "\u00a0")
+    seconds = sum(stage.seconds for stage in r.stages)
+    peak = max((stage.peak_memory for stage in r.stages), default=0)
+    time, memory = f"{seconds:.3g} s", human_bytes(peak)
+    stream = ", ".join(f"{value:,.4g} {name}" for name, value in r.stream.items())
+    solver = f"; solver: {r.solver}" if r.solver else ""
+    clear, touching = f"1: the number of {noun}s is clear", "1: far apart, 0: touching"
+    listed = [
+        Fact("rows", r.n_rows, f"{n} ({r.n_distinct:,} distinct rows in the sample)", n, columns),
+        Fact("columns", r.n_features, f"{r.n_features:,}, {r.dtype}"),
+        Fact("kernel", r.kernel, r.kernel),
+        Fact("bandwidth", r.bandwidth, r.bandwidth or "as given"),
+        Fact("approximation", r.rank, f"{r.approximation}: rank {r.rank:,}"),
+        Fact("trace error", r.trace_error, f"{number(r.trace_error)} of the trace"),
+        Fact(f"{noun}s", weights, f"{k}", f"{k}", f"the largest holds {largest}"),
+        Fact(f"{noun} sizes", weights, _first(weights, SIZES, ",.6g")),
+        Fact("inertia", r.inertia, f"{number(r.inertia)} after {r.n_iter} sweeps"),
+        Fact("explained", r.explained, f"{share(r.explained)} of the kernel, by the centres"),
+        Fact("eigenvalues", r.eigenvalues, _first(r.eigenvalues, VALUES, ".4f")),
+        Fact("residual", r.residuals, f"{max(r.residuals, default=0):.1e} at most{solver}"),
+        _score("spectral gap", r.gap, f"(relative, after the eigenvalues of the {noun}s)", clear),
+        _score("separation", apart, f"(on {n_judged:,} rows; {touching})", touching),
+        _score("stability", r.stability, "(ARI of two halves of the rows)", "1: two halves agree"),
+        Fact("trust", r.trust, str(r.trust)),
+        Fact("stream", r.stream, stream),
+        Fact("time", seconds, time, time, f"peak memory {memory}"),
+        Fact("peak memory", peak, memory),
+        Fact("kernel values", r.kernel_evaluations, f"{r.kernel_evaluations:,} computed"),
+    ]
+    return [fact for fact in listed if fact.value not in (None, (), {})]
+
+
+def messages(report: Report) -> list[tuple[str, str]]:
+    """("warning" or "note", text), warnings first."""
+    return [
+        *(("warning", text) for text in report.warnings),
+        *(("note", text) for text in report.notes),
+    ]
+
+
+def clusters_table(report: Report) -> Table:
+    """Weight, share and separation of the largest clusters."""
+    weights = report.cluster_weights
+    rows = tuple(
+        (f"{c}", number(weight), share(weight / (sum(weights) or 1.0)), separation(report, c))
+        for c, weight in enumerate(weights[:MOST_CLUSTERS])
+    )
+    left = len(weights) - MOST_CLUSTERS
+    note = f"and {left} smaller ones" if left > 0 else ""
+    return Table("Clusters", ("cluster", "weight", "share", "separation"), rows, note)
+
+
+def columns_table(report: Report) -> Table:
+    """Ranges, means and standard deviations of the first columns."""
+    if report.data is None:
+        return Table("Columns", (), ())
+    columns, n_sampled = report.data.columns, report.data.n_sampled
+    rows = tuple((c.name, *map(number, (c.low, c.high, c.mean, c.spread))) for c in columns)
+    note = "Ranges over all rows; mean and standard deviation"
+    note = f"{note} on {n_sampled:,} distinct rows."
+    if report.data.density is not None:
+        note += f" {share(report.data.density)} of the entries are not zero."
+    return Table("Columns", ("column", "lowest", "highest", "mean", "std. dev."), rows, note)
+
+
+def stages_table(report: Report) -> Table:
+    """Time, memory and kernel values of each stage."""
+    rows = tuple(
+        (
+            stage.name,
+            f"{stage.seconds:.3f}",
+            f"{stage.cpu_seconds:.3f}",
+            human_bytes(stage.peak_memory),
+            f"{stage.kernel_evaluations:,}",
+        )
+        for stage in report.stages
+    )
+    return Table("Stages", ("stage", "seconds", "CPU", "peak memory", "kernel values"), rows)
+
+
+def number(value: float | None) -> str:
+    """Four digits with thousands separators; whole numbers in full."""
+    if value is None or not isfinite(value):
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:,.4g}" if 1e-3 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def share(value: float | None) -> str:
+    """A percentage with one decimal."""
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def separation(report: Report, cluster: int) -> str:
+    """How far one cluster stands apart from the others."""
+    each = () if report.quality is None else report.quality.cluster_separation
+    return number(each[cluster]) if cluster < len(each) else "–"
+
+
+def _score(name: str, value: float | None, text: str, meaning: str) -> Fact:
+    """A figure, mostly between 0 and 1, that is also a headline."""
+    figure = "–" if value is None else f"{value:.2f}"
+    return Fact(name, value, f"{figure} {text}", figure, meaning)
+
+
+def _first(values: Sequence[float], most: int, form: str) -> str:
+    """The first values, and how many more there are."""
+    more = f", and {len(values) - most} more" if len(values) > most else ""
+    return ", ".join(format(value, form) for value in values[:most]) + more
