@@ -127,15 +127,18 @@ def predict(
 ) -> None:
     """Label the rows of a file by a saved model."""
     from mercer.cli.show import show_json, show_written
-    from mercer.cli.work import predict_file
+    from mercer.cli.work import check_outputs, load_model
+    from mercer.rows import as_source
 
-    resources: Any = {"max_memory": max_memory, "n_jobs": n_jobs}
     with engine_running(engine, scheduler=scheduler, workers=workers), progress(quiet=quiet):
-        n_rows = predict_file(model, file, labels=out, columns=columns, **resources)
+        check_outputs(inputs=[file, model], labels=out)
+        estimator = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
+        source = as_source(file, columns=columns)
+        estimator.predict(source, out=out)
     if json:
-        show_json({"n_rows": n_rows}, {"labels": out})
+        show_json({"n_rows": source.n_rows}, {"labels": out})
     elif not quiet:
-        show_written({f"labels of {n_rows:,} rows": out})
+        show_written({f"labels of {source.n_rows:,} rows": out})
 
 
 @app.command()
@@ -154,15 +157,24 @@ def report(
 ) -> None:
     """Make a page about a saved model and the rows of a file: one HTML file, for any browser."""
     from mercer.cli.show import show_json, show_written
-    from mercer.cli.work import report_file
+    from mercer.cli.work import check_outputs, load_model, write_report
+    from mercer.rows import as_source
 
-    resources: Any = {"max_memory": max_memory, "n_jobs": n_jobs}
     with progress(quiet=quiet):
-        found = report_file(
-            model, file, out=out, title=title, columns=columns, seed=random_state, **resources
+        check_outputs(inputs=[file, model], report=out)
+        estimator = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
+        if not hasattr(estimator, "report_"):
+            raise ValueError(f"{model} holds no report; fit the model again and save it")
+        source = as_source(file, columns=columns)
+        write_report(
+            out,
+            estimator,
+            source,
+            title=file.name if title is None else title,
+            seed=random_state or 0,
         )
     if json:
-        show_json(found.to_dict(), {"report": out})
+        show_json(estimator.report_.to_dict(), {"report": out})
     elif not quiet:
         show_written({"report": out})
 
