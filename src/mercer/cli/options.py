@@ -46,8 +46,14 @@ def file_option(*names: str, help: str) -> Any:
 
 def method_option(default: str) -> Any:
     """The option that chooses the estimator."""
-    words = Domain(words=tuple(METHODS))
-    return option("--method", panel=MODEL, takes=words, help=f"{words.choices} ({default}).")
+    return option(
+        "--method",
+        panel=MODEL,
+        metavar="NAME",
+        takes=lambda text: Domain(words=tuple(METHODS)).read(text),
+        autocompletion=lambda: list(METHODS),
+        help=f"{Domain(words=tuple(METHODS)).choices} ({default}).",
+    )
 
 
 # Input
