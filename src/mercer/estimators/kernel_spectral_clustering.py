@@ -99,11 +99,11 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     max_memory : int, str or None, default=None
         Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
     n_jobs : int or None, default=None
-        Number of threads.
+        Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
         1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
+        Seed of all draws; the same seed gives the same labels.
 
     Attributes
     ----------

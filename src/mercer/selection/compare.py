@@ -42,26 +42,41 @@ def search(
 ) -> Selection:
     """The criterion of every pair of a number of clusters and a bandwidth: larger is better.
 
-    Rows are split: the estimator's `train_size` (10,000) make models, others judge them. For a
-    `KernelSpectralClustering` each bandwidth costs one factor and one decomposition, whatever the
-    numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths. Threads run
-    over bandwidths.
+    Rows are split: the estimator's `train_size` (10,000) fit the models, held-out rows score them.
+    For a `KernelSpectralClustering` each bandwidth costs one factor and one decomposition, whatever
+    the numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths. Threads
+    run over bandwidths.
 
     Parameters
     ----------
-    estimator : what to choose for; it is not changed. `KernelSpectralClustering` takes every
-        criterion. `SpectralClustering` and `KernelKMeans` take "bas" and "ams", by the distances
-        of rows to directions (to centres); each pair is a fit of its own.
-    X, sample_weight : as in `fit`.
-    n_clusters : numbers of clusters, each at least 2.
-    gamma : bandwidths; None takes the estimator's own, and for `KernelSpectralClustering` with
+    estimator : estimator
+        What to choose for; it is not changed. `KernelSpectralClustering` takes every criterion.
+        `SpectralClustering` and `KernelKMeans` take "bas" and "ams", by the distances of rows to
+        directions (to centres); each pair is a fit of its own.
+    X : array, path or source
+        The rows.
+    n_clusters : iterable of int, default=range(2, 11)
+        Numbers of clusters, each at least 2.
+    gamma : iterable of float or None, default=None
+        Bandwidths; None takes the estimator's own, and for `KernelSpectralClustering` with
         gamma="auto" compares it with wider and narrower ones.
-    criterion : "bas", "ams" or "blf" (see `mercer.partitions.criteria`); None is the estimator's
-        encoding, or "bas".
-    balance : η, the weight of balanced cluster sizes.
-    outlier : clusters of at most this weight on the judging rows count as noise.
-    validation_size : rows that judge, at most.
-    n_jobs : threads; None is the estimator's.
+    criterion : {"bas", "ams", "blf"} or None, default=None
+        Criterion that scores a model; None is the encoding of the estimator, or "bas".
+    balance : float, default=0.2
+        Weight η of balanced cluster sizes in the criterion.
+    outlier : float, default=0.0
+        Clusters of at most this weight among the held-out rows count as noise.
+    validation_size : int, default=20000
+        Largest number of held-out rows.
+    sample_weight : array of shape (n_rows,) or None, default=None
+        Weights of the rows.
+    n_jobs : int or None, default=None
+        Number of threads; None is that of the estimator.
+
+    Returns
+    -------
+    Selection
+        The scores, and the best pair.
 
     Examples
     --------
