@@ -21,7 +21,7 @@ from mercer.factors.quantization import (
 )
 from mercer.factors.quantized import block_scale, block_values
 from mercer.factors.representatives import block_objective, fine_block_sums, move_representatives
-from mercer.image.block_eigen import quantized_eigen
+from reference import quantized_eigen
 
 SEEDS = range(5)
 NORMALIZATIONS = ("none", "additive", "divisive")
