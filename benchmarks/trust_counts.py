@@ -25,9 +25,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 PARTS = {
-    "fuzz": ["tests/test_fuzz.py"],
-    "kills": ["tests/test_kills.py", "-m", "slow"],
-    "oracle": ["tests/test_oracle.py"],
+    "fuzz": ["tests/hostile/test_fuzz.py"],
+    "kills": ["tests/hostile/test_kills.py", "-m", "slow"],
+    "oracle": ["tests/laws/test_oracle.py"],
 }
 LOOPS = ["*/_jit.py", "*/*_jit.py"]  # what is compiled
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import hypothesis
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from counting import write_counts
 

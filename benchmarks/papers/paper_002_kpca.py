@@ -13,9 +13,15 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import RESULTS, load, timed
 from mercer import RBF, KernelPCA, Nystrom, Quantized
-from mercer.factors.quantization import Quantization, quantize, sequential_sample
-from mercer.factors.quantized import block_scale, block_values
-from mercer.factors.representatives import fine_block_sums, move_representatives
+from mercer.factors.quantized import (
+    Quantization,
+    block_scale,
+    block_values,
+    fine_block_sums,
+    move_representatives,
+    quantize,
+    sequential_sample,
+)
 from mercer.linalg.eigen import leading_eigenpairs
 
 mpl.use("Agg")

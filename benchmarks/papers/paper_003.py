@@ -33,9 +33,8 @@ from mercer import (
     RandomFourier,
     SpectralClustering,
 )
-from mercer.embeddings.spectral import spectral_map
 from mercer.factors.base import as_sample
-from mercer.factors.bin_graph import BinGraph, part_vectors, settled_eigenpairs
+from mercer.factors.binning import BinGraph, part_vectors
 from mercer.linalg.eigen import leading_eigenpairs
 from mercer.linalg.products import unit_rows
 from mercer.metrics import average_ranks, evaluate, normalized_mutual_info
@@ -259,7 +258,7 @@ def ours(factor: Any, sample: Any, k: int, tol: float) -> Any:
         known = part_vectors(graph, np.where(is_tied, w * degrees, 0.0), k)
         A = graph.operator(np.where(is_tied, np.sqrt(w / degrees), 0.0), alone)
         rng = np.random.default_rng(0)
-        pairs = settled_eigenpairs(A, k, solver="auto", rng=rng, tol=tol, known=known)
+        pairs = leading_eigenpairs(A, k, tol=tol, known=known, complete=True, rng=rng)
         return pairs.values, pairs.vectors
 
     return solve
@@ -333,7 +332,7 @@ def all_rows(X: np.ndarray, k: int) -> dict[str, float]:
     sample, factor = binned(X, 256)
     lap("bins")
     rng = np.random.default_rng(0)
-    found = spectral_map(factor, sample, k + 1, solver="auto", rng=rng)
+    found = factor.spectral_map(sample, k + 1, solver="auto", rng=rng)
     lap("eigenvectors")
     Y = unit_rows(found.points[:, :k])
     cones = find_cones(Y, sample.weights, k, assign_labels="kmeans", n_init=1, rng=rng)

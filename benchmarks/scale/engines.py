@@ -18,7 +18,8 @@ import mercer
 from benchmarks.measure import machine, write
 from benchmarks.scale.data import CLUSTERS, FEATURES, Watch, generate
 from mercer._run.threads import single_threaded_blas
-from mercer.partitions.assignment import Assignment, LabelCounts, NearestSums
+from mercer.factors.dense import Assignment
+from mercer.partitions.assignment import LabelCounts, NearestSums
 from mercer.rows import as_source
 from mercer.rows.sweep import add_each, total
 from mercer.scale import Processes, local_cluster

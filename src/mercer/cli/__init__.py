@@ -1,4 +1,4 @@
-"""The command `mercer`: a verb per step, files in, files out."""
+"""The command `mercer`: one verb per step, files in, files out."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; the entry point `mercer`."""
-    _speak_any_language()
-    _end_in_order()
+    _escape_unprintable()
+    _handle_signals()
     try:
         _app()(prog_name="mercer")
     except KeyboardInterrupt:
@@ -26,11 +26,11 @@ def main() -> None:
 
 
 class Terminated(SystemExit):
-    """The system asked the process to end; on its way out it removes what is half-written."""
+    """The system asked the process to end; partial files are removed on the way out."""
 
 
-def _end_in_order() -> None:
-    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does, unless the caller has them ignored."""
+def _handle_signals() -> None:
+    """SIGTERM and SIGHUP unwind the stack like Ctrl-C, unless they are ignored."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
@@ -38,19 +38,19 @@ def _end_in_order() -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # a second one must not cut the cleaning up short
+    signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the clean-up
     raise Terminated(128 + number)
 
 
-def _speak_any_language() -> None:
-    """A terminal that lacks a letter, or a file name that is no text, shows its code instead."""
+def _escape_unprintable() -> None:
+    """Characters that the terminal cannot show are escaped."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _app() -> Callable[..., object]:
-    """The typer app, or one sentence about the extra that brings typer."""
+    """The typer app; without typer, one sentence about the extra to install."""
     try:
         from mercer.cli.app import app
     except ImportError as error:

@@ -1,9 +1,10 @@
-"""`mercer demo`: a file is made, clustered, scored beside k-means, its model reloaded and drawn;
-and a picture is drawn and segmented."""
+"""`mercer demo`: make a file, cluster it, compare with k-means, reload the model, draw the result;
+then draw a landscape and segment it."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from mercer._run.atomic import replacing
+from mercer._run.extras import require
 from mercer._run.types import FloatArray, IdArray
 from mercer.cli.methods import DEFAULT_METHOD, make_estimator
-from mercer.cli.picture import draw_clusterings
-from mercer.cli.pictures import plan_files, segment_files
 from mercer.cli.progress_bar import progress
+from mercer.cli.segment import plan_files, segment_files
 from mercer.cli.show import show_report, show_segments, show_written
 from mercer.cli.work import cluster_file
 from mercer.datasets import rings
@@ -28,17 +29,19 @@ from mercer.metrics import accuracy, adjusted_rand, normalized_mutual_info
 FILES = ("data.npy", "labels.parquet", "model.mercer", "demo.png")
 PICTURES = ("landscape.png", "segments.png")
 N_CLUSTERS, N_SEGMENTS = 3, 5
+COLORS = ("#3B6FB6", "#E8853A", "#3A9A78")  # distinct for the colour-blind too
+INK = "#222222"
 
 MEASURES = {"NMI": normalized_mutual_info, "ARI": adjusted_rand, "accuracy": accuracy}
 
-Labels: TypeAlias = dict[str, tuple[IdArray, IdArray]]  # by whom: (true, found)
-Scores: TypeAlias = dict[str, dict[str, float]]  # by whom, by which measure
+Labels: TypeAlias = dict[str, tuple[IdArray, IdArray]]  # by method: (true, found)
+Scores: TypeAlias = dict[str, dict[str, float]]  # by method, by measure
 
 
 def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
-    """Three rings, which k-means cuts into pieces of a cake, from file to model to new rows.
+    """Cluster three rings, which k-means cuts into sectors, from file to model to new rows.
 
-    Tells the story on standard output and returns the scores, by whom.
+    Prints each step on standard output and returns the scores of each method.
     """
     data, labels, model, picture = (folder / name for name in FILES)
     _prepare(folder)
@@ -64,7 +67,7 @@ def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder, or see that nobody else keeps files in it."""
+    """Make the folder; raise if it holds files of other origin."""
     folder.mkdir(parents=True, exist_ok=True)
     others = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {
         *FILES,
@@ -73,12 +76,12 @@ def _prepare(folder: Path) -> None:
     if others:
         raise ValueError(
             f"the folder {folder} holds other files, such as {min(others)}; choose a new one "
-            "with --out, so that the demo overwrites nothing of yours"
+            "with --out, so that the demo does not overwrite your files"
         )
 
 
 def _cluster(data: Path, labels: Path, model: Path, seed: int) -> Any:
-    """What the command that is shown does."""
+    """Show a command and do what it does."""
     command = f"mercer cluster -k {N_CLUSTERS} --seed {seed}"
     files = shlex.join(map(str, (data, "--out", labels, "--model", model)))
     typer.echo(f"$ {command} {files}")
@@ -115,13 +118,13 @@ def _show_scores(scores: Scores) -> None:
 
 
 def _draw(path: Path, X: FloatArray, results: Labels, *, landmarks: FloatArray) -> bool:
-    """Draw the results, or say in one line why not."""
+    """Draw the results; if that is not possible, say why in one line."""
     titles = {
         f"{name}: ARI {adjusted_rand(true, found):z.2f}": found
         for name, (true, found) in results.items()
     }
     try:
-        draw_clusterings(path, X, titles, landmarks=landmarks)
+        _draw_clusterings(path, X, titles, landmarks=landmarks)
     except MissingExtraError as error:
         typer.echo(f"no picture: {error}", err=True)
         return False
@@ -129,7 +132,7 @@ def _draw(path: Path, X: FloatArray, results: Labels, *, landmarks: FloatArray) 
 
 
 def _segment(folder: Path, seed: int) -> None:
-    """Draw a landscape and segment it, or say in one line why not."""
+    """Draw a landscape and segment it; if that is not possible, say why in one line."""
     picture, segments = (folder / name for name in PICTURES)
     from mercer.image import Segmenter, landscape, write_image
 
@@ -138,12 +141,59 @@ def _segment(folder: Path, seed: int) -> None:
         write_image(picture, image)
         files = shlex.join(map(str, (picture, "--out", segments)))
         typer.echo(f"\n$ mercer segment -k {N_SEGMENTS} --seed {seed} {files}\n")
-        plans = plan_files([picture], segments, None)
+        jobs = plan_files([picture], segments, None)
         segmenter = Segmenter(N_SEGMENTS, random_state=seed)
-        outcomes = list(segment_files(plans, segmenter, overlay="boundaries"))
+        outcomes = list(segment_files(jobs, segmenter, overlay="boundaries"))
     except MissingExtraError as error:
         typer.echo(f"no segmentation: {error}", err=True)
         return
     show_segments(outcomes, quiet=False)
     found = segmenter.fit(image).labels_
     typer.echo(f"against the truth: ARI {adjusted_rand(true.ravel(), found.ravel()):z.3f}")
+
+
+def _draw_clusterings(
+    path: Path, X: FloatArray, clusterings: Mapping[str, IdArray], *, landmarks: FloatArray
+) -> None:
+    """Write a PNG with a panel for each clustering of X; the last one shows the landmarks too."""
+    require("matplotlib", "plot", "drawing the picture")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5 * len(clusterings), 5.5), facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.9, wspace=0.02)
+    panels = figure.subplots(1, len(clusterings), squeeze=False)[0]
+    for panel, (title, labels) in zip(panels, clusterings.items(), strict=True):
+        _draw_rows(panel, X, labels)
+        panel.set_title(title, fontsize=15, color=INK, pad=10)
+    _draw_landmarks(panels[-1], landmarks)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        figure.savefig(file, format="png", dpi=150)
+
+
+def _draw_rows(panel: Any, X: FloatArray, labels: IdArray) -> None:
+    size = float(np.clip(40_000 / len(X), 1.5, 12.0))
+    panel.scatter(*X.T, s=size, c=np.take(COLORS, labels), alpha=0.5, linewidths=0)
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+
+
+def _draw_landmarks(panel: Any, landmarks: FloatArray) -> None:
+    size = float(np.clip(7_000 / len(landmarks), 7.0, 34.0))
+    panel.scatter(
+        *landmarks.T,
+        s=size,
+        c="white",
+        edgecolors=INK,
+        linewidths=0.12 * size**0.5,
+        label=f"{len(landmarks):,} landmarks",
+    )
+    panel.legend(
+        loc="lower right",
+        frameon=False,
+        fontsize=11,
+        labelcolor=INK,
+        handletextpad=0.2,
+        borderaxespad=0.1,
+    )

@@ -1,4 +1,4 @@
-"""Where the work of a verb runs: here, on processes, on a Dask cluster; and what it keeps."""
+"""Where the work of a verb runs (this process, processes, a Dask cluster) and its checkpoints."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONNECT_SECONDS = 10
 def engine_running(
     engine: str, *, scheduler: str | None, workers: int | None, checkpoint: Path | None = None
 ) -> Iterator[None]:
-    """Inside, passes over rows run on the engine; what is started here is stopped here."""
+    """Inside, passes over rows run on the engine; whatever this starts, it also stops."""
     if scheduler is not None and engine != "dask":
         raise typer.BadParameter("--scheduler is the address of a Dask cluster: use --engine dask")
     if workers is not None and (engine == "loop" or scheduler is not None):
         raise typer.BadParameter(
-            "--workers is how many processes are started: use --engine processes or dask, and no "
+            "--workers is the number of processes to start: use --engine processes or dask, and no "
             "--scheduler (threads of this process: --jobs)"
         )
     with ExitStack() as stack:
@@ -44,7 +44,7 @@ def engine_running(
 
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
-    """A client of a scheduler that runs already."""
+    """A client of a running scheduler."""
     from mercer._run.extras import require
     from mercer.exceptions import EngineError
 
@@ -54,7 +54,7 @@ def _connected(address: str) -> Iterator[Any]:
     except (OSError, ValueError, TimeoutError) as error:
         raise EngineError(
             f"no Dask scheduler answers at {address} ({error}); start one with `dask scheduler`, "
-            "or leave out --scheduler for a cluster of this machine"
+            "or leave out --scheduler to use a local cluster"
         ) from error
     with client:
         yield client

@@ -1,6 +1,7 @@
-"""What goes wrong, in one paragraph on standard error; the exit code tells the rest.
+"""Errors and warnings as one line each on standard error, and the exit code.
 
-0 is success, 1 an error in the input or the work, 2 a wrong command line, 130 Ctrl-C, 143 SIGTERM.
+0 is success, 1 an error in the input or during the work, 2 a wrong command line, 130 Ctrl-C, 143
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any
 
 import typer
 
-from mercer.cli.words import in_options, say
+from mercer.cli.vocabulary import in_options, say
 
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
 
 
 @contextmanager
 def readable_errors(*, debug: bool = False) -> Iterator[None]:
-    """Errors leave as a paragraph and exit code 1; with `debug` as they are."""
+    """Errors become one line and exit code 1; with `debug` they are raised."""
     from mercer.exceptions import EngineError, MissingExtraError
 
     try:
@@ -34,12 +35,12 @@ def readable_errors(*, debug: bool = False) -> Iterator[None]:
             raise
         say(f"error: {paragraph(error)}", err=True)
         raise typer.Exit(1) from None
-    except (typer.BadParameter, typer.Exit, typer.Abort):  # typer's own business
+    except (typer.BadParameter, typer.Exit, typer.Abort):  # handled by typer
         raise
     except Exception as error:
         if debug:
             raise
-        say(f"error: {unforeseen(error)}", err=True)
+        say(f"error: {unexpected(error)}", err=True)
         raise typer.Exit(1) from None
 
 
@@ -62,11 +63,11 @@ def paragraph(error: BaseException) -> str:
     return in_options(words) or type(error).__name__
 
 
-def unforeseen(error: BaseException) -> str:
-    """An error that nobody meant to raise, in one line."""
+def unexpected(error: BaseException) -> str:
+    """An error that Mercer did not raise on purpose, in one line."""
     return (
-        f"Mercer failed in a way that was not foreseen ({type(error).__name__}: "
-        f"{paragraph(error)}); this is a fault of Mercer, please report it with what --debug shows"
+        f"unexpected {type(error).__name__}: {paragraph(error)}; this is a bug in Mercer, please "
+        "report it with the output of --debug"
     )
 
 

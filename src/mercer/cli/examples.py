@@ -2,79 +2,51 @@
 
 from __future__ import annotations
 
-EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {  # verb: (what it does, the command)
-    "cluster": (
-        (
-            "Ten clusters of any shape; labels, and a model for new rows",
+EXAMPLES: dict[str, dict[str, str]] = {  # verb: {what it does: the command}
+    "cluster": {
+        "Ten clusters of any shape; labels, and a model for new rows":
             "mercer cluster rows.parquet -k 10 --out labels.parquet --model m.mercer --seed 0",
-        ),
-        (
-            "How many clusters is for the data to say, in bounded memory",
+        "Find the number of clusters, in bounded memory":
             "mercer cluster rows.npy -k auto --max-memory 2GB --out labels.npy",
-        ),
-    ),
-    "plan": (
-        (
-            "What the work would take, before it",
+    },
+    "plan": {
+        "What the work would need, before it starts":
             "mercer plan rows.parquet -k 10 --max-memory 2GB",
-        ),
-        (
-            "The same for kernel k-means, told as JSON",
+        "The same for kernel k-means, as JSON":
             "mercer plan rows.npy -k 3 --method kernel-kmeans --json",
-        ),
-    ),
-    "predict": (
-        (
-            "Label the rows that came today",
+    },
+    "predict": {
+        "Label the rows of today":
             "mercer predict m.mercer today.parquet --out today-labels.parquet",
-        ),
-        (
-            "The same, by two threads, told as JSON",
+        "The same with two threads, the result as JSON":
             "mercer predict m.mercer today.parquet --out today.csv --jobs 2 --json",
-        ),
-    ),
-    "report": (
-        (
-            "A page about a model and its rows, for any browser",
+    },
+    "report": {
+        "A page about a model and its rows, for any browser":
             "mercer report m.mercer rows.parquet --out report.html",
-        ),
-        (
-            "The report alone, as Markdown",
+        "The report alone, as Markdown":
             "mercer report m.mercer rows.parquet --out report.md",
-        ),
-    ),
-    "tune": (
-        (
-            "How many clusters, and how wide a kernel",
+    },
+    "tune": {
+        "How many clusters, and how wide a kernel":
             "mercer tune rows.npy --clusters 2:6 --out tune.json --plot tune.png",
-        ),
-        (
-            "These three numbers, these bandwidths",
+        "These three numbers, these bandwidths":
             "mercer tune rows.npy --clusters 3,5,8 --gamma 0.1:10:5 --seed 0",
-        ),
-    ),
-    "stream": (
-        (
-            "Labels as rows come, a model every ten batches to go on from",
+    },
+    "stream": {
+        "Labels as rows are read, a snapshot of the model every ten batches":
             "mercer stream rows.npy -k 3 --out s.csv --model s.mercer --seed 0",
-        ),
-        (
-            "The same after it was stopped, told as JSON",
+        "Resume after it was stopped, the report as JSON":
             "mercer stream rows.npy -k 3 --out s.csv --model s.mercer --seed 0 --resume --json",
-        ),
-    ),
-    "segment": (
-        (
-            "One picture into five parts, their borders drawn",
+    },
+    "segment": {
+        "One image into five segments, their boundaries drawn":
             "mercer segment photo.png -k 5 --out parts.png",
-        ),
-        (
-            "Many pictures: label images into a folder, numbers of parts by themselves",
+        "Several images: label images into a folder, numbers of segments found automatically":
             "mercer segment photo.png other.png --labels parts",
-        ),
-    ),
-    "demo": (
-        ("See what Mercer does", "mercer demo"),
-        ("Elsewhere, its scores as JSON", "mercer demo --rows 2000 --out try --json"),
-    ),
-}
+    },
+    "demo": {
+        "See what Mercer does": "mercer demo",
+        "In another folder, the scores as JSON": "mercer demo --rows 2000 --out try --json",
+    },
+}  # fmt: skip

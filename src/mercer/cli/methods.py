@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from importlib import import_module
 from typing import Any
 
 import typer
+
+from mercer.cli.derive import domain_of
+from mercer.cli.signatures import parameters_of
+from mercer.cli.vocabulary import option_of
 
 METHODS = {  # a new method is a new line
     "spectral": "mercer.estimators:SpectralClustering",
@@ -16,25 +19,21 @@ METHODS = {  # a new method is a new line
 DEFAULT_METHOD = "spectral"
 TUNE_METHOD = "ksc"  # the one that shares factors between candidates
 
-OPTIONS = {"n_jobs": "--jobs", "random_state": "--seed"}  # where not spelt like the parameter
-SPECTRAL_ONLY = {"n_clusters": "auto", "rank": "auto", "approximation": "landmarks"}
 
-
-def make_estimator(method: str, parameters: dict[str, Any]) -> Any:
-    """The method's estimator, unfitted; parameters that are None keep its own defaults."""
-    estimator_class = _estimator_class(method)
-    given = {name: value for name, value in parameters.items() if value is not None}
+def make_estimator(method: str, given: dict[str, Any]) -> Any:
+    """The method's estimator, unfitted; parameters that are not given keep its own defaults."""
     for name, value in given.items():
-        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
-        if name not in inspect.signature(estimator_class).parameters:
+        option = option_of(name)
+        if name not in parameters_of(METHODS[method]):
             raise typer.BadParameter(f"--method {method} has no {option}")
-        if (method, name) == ("ksc", "n_clusters"):  # "auto" is a search
-            continue
-        if method != "spectral" and value == SPECTRAL_ONLY.get(name):
-            raise typer.BadParameter(f"{option} {value} needs --method spectral, not {method}")
-    return estimator_class(**given)
+        if not _takes(method, name, value):
+            others = " or ".join(other for other in METHODS if _takes(other, name, value))
+            raise typer.BadParameter(f"{option} {value} needs --method {others}, not {method}")
+    module, _, class_name = METHODS[method].partition(":")
+    return getattr(import_module(module), class_name)(**given)
 
 
-def _estimator_class(method: str) -> Any:
-    module, _, name = METHODS[method].partition(":")
-    return getattr(import_module(module), name)
+def _takes(method: str, name: str, value: Any) -> bool:
+    """Whether a method has such a parameter and it may have such a value."""
+    parameter = parameters_of(METHODS[method]).get(name)
+    return parameter is not None and value in domain_of(parameter)

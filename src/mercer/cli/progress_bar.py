@@ -1,4 +1,4 @@
-"""How far the work is: a bar on a terminal, lines in a log otherwise. All on standard error."""
+"""Progress on standard error: a bar on a terminal, lines in a log otherwise."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from rich.text import Text
 
 from mercer._run.progress import listening
 
-PATIENCE = 2.0  # seconds of work before anything is written where there is no terminal
-WIDE = 70  # columns from which there is room for a bar beside the words
+PATIENCE = 2.0  # seconds of work before the first line, if there is no terminal
+WIDE = 70  # columns from which a bar fits beside the text
 
 
 @contextmanager
 def progress(*, quiet: bool = False, unit: str = "rows") -> Iterator[None]:
-    """Inside, whoever watches standard error sees how far the work is, in rows or other units.
+    """Inside, progress is shown on standard error, in rows or other units.
 
-    Piped into a file or another program, short work is silent and long work writes lines.
+    If standard error is not a terminal, short work is silent and long work writes lines.
     """
     if quiet:
         yield
@@ -46,7 +46,7 @@ def progress(*, quiet: bool = False, unit: str = "rows") -> Iterator[None]:
 
 
 class Bar:
-    """A listener that shows the present stage as a bar with its rate and remaining time."""
+    """A listener that shows the current stage as a bar with its rate and remaining time."""
 
     def __init__(self, shown: Progress) -> None:
         self.shown = shown
@@ -55,7 +55,7 @@ class Bar:
         self.done = 0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        if self.task is None or stage != self.stage or done < self.done:  # each sweep anew
+        if self.task is None or stage != self.stage or done < self.done:  # a new sweep
             if self.task is not None:
                 self.shown.remove_task(self.task)
             self.task = self.shown.add_task(stage, total=total or None)
@@ -76,21 +76,21 @@ class LogLines:
         self.unit = unit
         self.patience = PATIENCE if patience is None else patience
         self.start = time.monotonic()
-        self.stage = self.told = ""
+        self.stage = self.last_stage = ""
         self.done = 0
-        self.begun = self.last = self.start  # of this stage's sweep; of the last line
+        self.sweep_start = self.last = self.start  # of this sweep; of the last line
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
         if stage != self.stage or done < self.done:
-            self.begun = now
+            self.sweep_start = now
         self.stage, self.done = stage, done
-        is_due = stage != self.told or now - self.last >= self.interval
+        is_due = stage != self.last_stage or now - self.last >= self.interval
         if not is_due or now - self.start < self.patience:
             return
-        self.told, self.last = stage, now
+        self.last_stage, self.last = stage, now
         amount = f": {done:,} of {total:,} {self.unit}" if done else ""
-        rest = pace(done, total, now - self.begun, self.unit)
+        rest = pace(done, total, now - self.sweep_start, self.unit)
         sys.stderr.write(
             f"mercer [{now - self.start:7.1f} s] {stage}{amount}{rest and ', '}{rest}\n"
         )
@@ -98,7 +98,7 @@ class LogLines:
 
 
 def pace(done: int, total: int | None, elapsed: float, unit: str) -> str:
-    """The rate and how long the rest will take, once there is something to go by."""
+    """The rate and the remaining time, once they can be estimated."""
     if not total or not done or elapsed <= 0:
         return ""
     rate = done / elapsed
@@ -107,7 +107,7 @@ def pace(done: int, total: int | None, elapsed: float, unit: str) -> str:
 
 
 class PaceColumn(ProgressColumn):
-    """How much of the stage is done, at which rate, and how long the rest will take."""
+    """The share of the stage that is done, its rate and the remaining time."""
 
     def __init__(self, unit: str = "rows", **options: Any) -> None:
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""What a verb tells when it is done: the report as a table, and the files it wrote."""
+"""What a verb prints when it is done: the report as a table, and the files it wrote."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mercer._run.printable import printable
-from mercer.cli.words import say
+from mercer.cli.vocabulary import say
 
 if TYPE_CHECKING:
-    from mercer.cli.pictures import Outcome
+    from mercer.cli.segment import Outcome
     from mercer.report import Report
 
 
@@ -48,12 +48,10 @@ def show_json(values: Mapping[str, object], written: Mapping[str, Path | None]) 
 
 
 def show_written(written: Mapping[str, Path | None]) -> None:
-    """A line for each file, or how to get one."""
+    """A line for each file that was written."""
     for what, path in written.items():
         if path is not None:
             say(f"wrote {path}  ({what})")
-    if not any(written.values()):
-        typer.echo("nothing was written: --out FILE keeps the labels, --model FILE the model")
 
 
 def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
@@ -62,14 +60,14 @@ def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
     for outcome in outcomes:
         if not outcome.error and not quiet:
             height, width = outcome.shape
-            paths = (outcome.plan.picture, outcome.plan.labels)
+            paths = (outcome.job.picture, outcome.job.labels)
             written = ", ".join(str(path) for path in paths if path is not None)
             say(
-                f"{outcome.plan.image}  {height:,} × {width:,}, {outcome.n_segments} segments, "
+                f"{outcome.job.image}  {height:,} × {width:,}, {outcome.n_segments} segments, "
                 f"{outcome.seconds:.2f} s  → {written}"
             )
     for outcome in failed:
-        name = f"{outcome.plan.image}"
+        name = f"{outcome.job.image}"
         where = "" if outcome.error.startswith(name) else f"{name}: "
         say(f"error: {where}{outcome.error}", err=True)
     if failed and len(outcomes) > 1:

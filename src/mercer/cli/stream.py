@@ -1,4 +1,4 @@
-"""`mercer stream`: rows in as they come, labels out as they come, snapshots to go on from."""
+"""`mercer stream`: read rows in batches, write their labels, save snapshots to resume from."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from mercer._run.types import FloatArray
 from mercer.cli.snapshots import (
+    Batches,
     LabelFile,
-    Pieces,
     Record,
     StandardOutput,
     label_lines,
@@ -21,8 +21,8 @@ from mercer.cli.snapshots import (
     save_snapshot,
 )
 
-PIECE_ROWS = 1000  # of a file or of lines that are read at once
-SIGNS = {  # what binary files begin with, and what to do with them
+BATCH_ROWS = 1000  # rows of a file or lines of text per batch
+SIGNS = {  # first bytes of binary files: format, what they are, what to do
     b"\x93NUMPY": ("npy", "an array in .npy format", "add --format npy"),
     b"\xff\xff\xff\xff": ("arrow", "an Arrow IPC stream", "add --format arrow"),
     b"ARROW1": ("", "an Arrow IPC file, which is read from its end", "name the file instead"),
@@ -36,7 +36,7 @@ ARROW_SUFFIXES = (".arrow", ".arrows", ".ipc", ".feather")
 
 
 def stream_rows(
-    pieces: Iterator[FloatArray],
+    batches: Iterator[FloatArray],
     estimator: Any,
     *,
     labels: Path | None,
@@ -44,16 +44,16 @@ def stream_rows(
     every: int,
     resume: bool,
 ) -> Any:
-    """Feed the pieces to the estimator; write the label of each row once there is a model.
+    """Feed the batches to the estimator; write the label of each row once there is a model.
 
-    The first snapshot takes the place of an older one before the first label is written; every
-    later one comes after the labels that it knows of. A snapshot appears whole or not at all. So
-    after any interruption the snapshot is of an earlier run, with its labels as they were, or of
-    this one: then labels that it does not know of are cut off and the rows it has seen are skipped,
-    and what follows is what would have followed.
+    The first snapshot replaces an older one before the first label is written; every later one is
+    written after the labels in its record. A snapshot is written completely or not at all. So after
+    any interruption the snapshot is that of an earlier run, with its labels unchanged, or that of
+    this one: then labels that are not in its record are cut off, the rows it has seen are skipped,
+    and the run continues as if it had never stopped.
     """
     model, known = load_snapshot(estimator, snapshot) if resume else (estimator, Record())
-    source = Pieces(pieces, known.ends)
+    source = Batches(batches, known.ends)
     waiting = source.skip(known)
     with closing(label_lines(labels, known)) as lines:
         if known.n_rows:
@@ -69,32 +69,32 @@ def stream_rows(
             if snapshot is not None and number % every == 0:
                 save_snapshot(model, snapshot, source, lines)
         _check_rows(model, waiting)
-        source.ended()
+        source.end()
         if snapshot is not None:
             save_snapshot(model, snapshot, source, lines)
     return model
 
 
 def _write_labels(model: Any, waiting: list[FloatArray], lines: LabelFile | StandardOutput) -> None:
-    """The labels of the rows that wait for them, by the model as it is."""
-    for piece in waiting:
-        lines.write(model.predict(piece))
+    """Write the labels of the waiting rows by the current model."""
+    for batch in waiting:
+        lines.write(model.predict(batch))
     waiting.clear()
 
 
 def _check_rows(model: Any, waiting: list[FloatArray]) -> None:
-    """Refuse an input that ended before there was a model."""
+    """Raise if the input ended before there was a model."""
     if not hasattr(model, "n_features_in_"):
-        raise ValueError("the input holds no rows; at least as many as clusters are wanted")
+        raise ValueError("the input holds no rows; there must be at least as many as clusters")
     if waiting:
         raise ValueError(
-            f"the input ended after {model.n_seen_} rows, which are fewer than "
-            f"n_clusters={model.n_clusters}: there are no labels; ask for fewer clusters"
+            f"the input has {model.n_seen_} rows, fewer than n_clusters={model.n_clusters}; ask "
+            "for fewer clusters"
         )
 
 
-def pieces_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
-    """Rows in pieces, file after file; standard input where there is none."""
+def batches_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
+    """Rows in batches, file after file; of standard input if no file is named."""
     named = [file for file in files if str(file) != "-"]
     if not named:
         stream: Any = sys.stdin.buffer
@@ -102,24 +102,24 @@ def pieces_of(files: Sequence[Path], input_format: str) -> Iterator[FloatArray]:
         yield from READERS[input_format](stream)
         return
     if len(named) < len(files):
-        raise ValueError("standard input (-) cannot be mixed with files; name one or the other")
+        raise ValueError("standard input (-) cannot be mixed with files; give one or the other")
     for file in named:
-        yield from _pieces_of_file(file)
+        yield from _batches_of_file(file)
 
 
-def _pieces_of_file(file: Path) -> Iterator[FloatArray]:
+def _batches_of_file(file: Path) -> Iterator[FloatArray]:
     if file.suffix.lower() in ARROW_SUFFIXES:
         with file.open("rb") as stream:
-            yield from _arrow_pieces(stream)
+            yield from _arrow_batches(stream)
         return
     from mercer.rows import as_source
 
     source = as_source(file)
-    for start in range(0, source.n_rows, PIECE_ROWS):
-        yield source.read(start, start + PIECE_ROWS)
+    for start in range(0, source.n_rows, BATCH_ROWS):
+        yield source.read(start, start + BATCH_ROWS)
 
 
-def _arrow_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
+def _arrow_batches(stream: IO[bytes]) -> Iterator[FloatArray]:
     """The record batches of an IPC stream or file."""
     from mercer._run.extras import require
 
@@ -139,53 +139,51 @@ def _arrow_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
                 columns = [np.asarray(column) for column in batch.columns]
                 yield _numbers(np.column_stack(columns))
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"the input is no Arrow IPC stream, or was cut short ({error})") from error
+        raise ValueError(f"not an Arrow IPC stream, or cut short ({error})") from error
 
 
-def _csv_pieces(stream: IO[bytes]) -> Iterator[FloatArray]:
-    """Lines of numbers between commas; a first line of names is left out."""
+def _csv_batches(stream: IO[bytes]) -> Iterator[FloatArray]:
+    """Lines of numbers separated by commas; a first line of column names is skipped."""
     lines: list[str] = []
     for number, line in enumerate(stream):
         text = _text(line, number).strip()
         if text and not (number == 0 and _is_title(text)):
             lines.append(text)
-        if len(lines) == PIECE_ROWS:
+        if len(lines) == BATCH_ROWS:
             yield _parsed(lines, number)
             lines = []
     if lines:
         yield _parsed(lines, -1)
 
 
-def _npy_pieces(stream: Any) -> Iterator[FloatArray]:
+def _npy_batches(stream: Any) -> Iterator[FloatArray]:
     """Arrays in .npy format, one after another."""
     while stream.peek(1):
         try:
             rows = np.lib.format.read_array(_Pipe(stream), allow_pickle=False)
         except ValueError as error:
-            raise ValueError(f"the input is no array in .npy format ({error})") from error
+            raise ValueError(f"the input is not an array in .npy format ({error})") from error
         if rows.ndim != 2:
-            raise ValueError(f"an array of the input has shape {rows.shape}; 2-d ones are wanted")
-        for start in range(0, len(rows), PIECE_ROWS):
-            yield _numbers(rows[start : start + PIECE_ROWS])
+            raise ValueError(f"the input has an array of shape {rows.shape}; it must be 2-d")
+        for start in range(0, len(rows), BATCH_ROWS):
+            yield _numbers(rows[start : start + BATCH_ROWS])
 
 
 class _Pipe:
-    """Only `read`: numpy asks files of the system where they stand, and a pipe stands nowhere."""
+    """Only `read`: numpy asks real files for their position, which a pipe does not have."""
 
     def __init__(self, stream: Any) -> None:
         self.read = stream.read
 
 
-READERS = {"arrow": _arrow_pieces, "csv": _csv_pieces, "npy": _npy_pieces}
+READERS = {"arrow": _arrow_batches, "csv": _csv_batches, "npy": _npy_batches}
 
 
 def _check_kind(head: bytes, input_format: str) -> None:
-    """Refuse input that begins as another format does than the one that was asked for."""
+    """Raise if the input begins like a format other than the requested one."""
     for sign, (name, what, advice) in SIGNS.items():
         if head.startswith(sign) and name != input_format:
-            raise ValueError(
-                f"standard input is {what}, and --format {input_format} was expected; {advice}"
-            )
+            raise ValueError(f"standard input is {what}, but --format is {input_format}; {advice}")
 
 
 def _text(line: bytes, number: int) -> str:
@@ -194,7 +192,7 @@ def _text(line: bytes, number: int) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"line {number + 1} of standard input is not UTF-8 text ({error.reason} at byte "
-            f"{error.start + 1}); if it is not CSV, name it by --format {', '.join(READERS)}"
+            f"{error.start + 1}); if it is not CSV, set --format to one of {', '.join(READERS)}"
         ) from error
 
 
@@ -203,7 +201,7 @@ def _parsed(lines: list[str], number: int) -> FloatArray:
         return np.loadtxt(lines, delimiter=",", ndmin=2)
     except ValueError as error:
         where = f" before line {number + 2}" if number >= 0 else ""
-        raise ValueError(f"the lines{where} are not all numbers between commas: {error}") from error
+        raise ValueError(f"lines{where} are not numbers separated by commas: {error}") from error
 
 
 def _is_title(text: str) -> bool:
@@ -216,5 +214,5 @@ def _is_title(text: str) -> bool:
 
 def _numbers(rows: Any) -> FloatArray:
     if rows.dtype.kind not in "fiub":
-        raise ValueError(f"the input holds values of type {rows.dtype}; numbers are wanted")
+        raise ValueError(f"the input holds values of type {rows.dtype}; they must be numbers")
     return np.ascontiguousarray(rows)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 
 def read_sizes(text: str) -> list[int]:
-    """Numbers of clusters: 2:10 is 2 to 10, 3,5,8 those three."""
+    """Numbers of clusters: 2:10 means 2 to 10, and 3,5,8 a list."""
     try:
         if ":" in text:
             low, high = (int(part) for part in text.split(":"))
@@ -28,7 +28,7 @@ def read_sizes(text: str) -> list[int]:
 
 
 def read_gammas(text: str) -> list[float]:
-    """Bandwidths: 0.001:1:30 is 30 of them in equal ratios, 0.1,1 those two."""
+    """Bandwidths: 0.001:1:30 means 30 in geometric progression, and 0.1,1 a list."""
     import numpy as np
 
     try:
@@ -56,7 +56,7 @@ def tune_file(
     plot: Path | None,
     **options: Any,
 ) -> Any:
-    """The search on the rows of a file; the table and the picture are written if asked for."""
+    """Search on the rows of a file; write the table and the picture if requested."""
     from mercer._run.atomic import check_writable, replacing
     from mercer._run.extras import require
     from mercer.report.heat_map import draw_selection

@@ -1,4 +1,4 @@
-"""What the verbs do: files in, files out, by calls of the API and nothing else."""
+"""What the verbs do: read files, call the API, write files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cluster_file(
     model: Path | None = None,
     report: Path | None = None,
 ) -> Any:
-    """The estimator, fitted on the rows of a file; what is asked for is written."""
+    """Fit the estimator on the rows of a file and write the requested outputs."""
     from mercer.io import save
     from mercer.rows import as_source
 
@@ -50,17 +50,11 @@ def predict_file(
     max_memory: str | None = None,
     n_jobs: int | None = None,
 ) -> int:
-    """Write the label of each row of a file by a saved model; the number of rows is returned.
-
-    max_memory, n_jobs : replace the model's own, unless None.
-    """
-    from mercer.io import load
+    """Write the label of each row of a file by a saved model; return the number of rows."""
     from mercer.rows import as_source
 
     check_outputs(inputs=[file, model], labels=labels)
-    estimator = load(model, max_memory=max_memory)
-    resources = {"max_memory": max_memory, "n_jobs": n_jobs}
-    estimator.set_params(**{name: value for name, value in resources.items() if value is not None})
+    estimator = _load_model(model, max_memory=max_memory, n_jobs=n_jobs)
     source = as_source(file, columns=columns)
     estimator.predict(source, out=labels)
     return source.n_rows
@@ -77,16 +71,13 @@ def report_file(
     max_memory: str | None = None,
     n_jobs: int | None = None,
 ) -> Report:
-    """Write a page about a saved model and the rows of a file; the model's report is returned."""
-    from mercer.io import load
+    """Write a page about a saved model and the rows of a file; return the report of the model."""
     from mercer.rows import as_source
 
     check_outputs(inputs=[file, model], report=out)
-    estimator = load(model, max_memory=max_memory)
+    estimator = _load_model(model, max_memory=max_memory, n_jobs=n_jobs)
     if not hasattr(estimator, "report_"):
         raise ValueError(f"{model} holds no report; fit the model again and save it")
-    resources = {"max_memory": max_memory, "n_jobs": n_jobs}
-    estimator.set_params(**{name: value for name, value in resources.items() if value is not None})
     source = as_source(file, columns=columns)
     name = file.name if title is None else title
     _write_report(out, estimator, source, title=name, seed=seed or 0)
@@ -94,8 +85,17 @@ def report_file(
     return report
 
 
+def _load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> Any:
+    """A saved model; resources that are given replace its own."""
+    from mercer.io import load
+
+    resources = {"max_memory": max_memory, "n_jobs": n_jobs}
+    given = {name: value for name, value in resources.items() if value is not None}
+    return load(path, max_memory=max_memory).set_params(**given)
+
+
 def _write_report(path: Path, model: Any, source: Any, *, title: str, seed: int) -> None:
-    """The page, or by its suffix the report alone."""
+    """Write the page, or the report alone, depending on the suffix."""
     from mercer._run.atomic import replacing
     from mercer._run.progress import tell
     from mercer.report import write_page
@@ -104,9 +104,9 @@ def _write_report(path: Path, model: Any, source: Any, *, title: str, seed: int)
         tell("report", 0, 0)
         write_page(path, model, source, title=title, seed=seed)
         return
-    told = model.report_
+    report = model.report_
     with replacing(path) as temporary:
-        text = told.to_markdown() if path.suffix.lower() == ".md" else told.to_json() + "\n"
+        text = report.to_markdown() if path.suffix.lower() == ".md" else report.to_json() + "\n"
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -117,7 +117,7 @@ def check_outputs(
     model: Path | None = None,
     report: Path | None = None,
 ) -> None:
-    """Refuse, before any work, what could not be written or would overwrite what is read."""
+    """Raise, before any work, if an output cannot be written or would overwrite an input."""
     from mercer._run.atomic import check_writable
     from mercer.io.labels import check_output
     from mercer.rows.places import check_apart
@@ -133,12 +133,12 @@ def check_outputs(
 
 
 def _check_report(path: Path) -> None:
-    """Refuse a suffix that names no form of report, or whose package is missing."""
+    """Raise if the suffix is not that of a report, or its package is missing."""
     from mercer._run.extras import require
 
     if path.suffix.lower() not in REPORTS:
         raise ValueError(
-            f"{path} has no suffix that names a form of report; use one of {', '.join(REPORTS)}"
+            f"{path} does not have the suffix of a report; use one of {', '.join(REPORTS)}"
         )
     if path.suffix.lower() == ".html":
         require("bokeh", "report", "the report page")

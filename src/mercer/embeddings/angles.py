@@ -25,12 +25,12 @@ def angle_note(perturbation: float, gap: float, k: int, record: Recorder) -> Non
     record.note(f"turn of the {k} leading eigenvectors by the approximation: {words} (Davis-Kahan)")
 
 
-def block_notes(factor: Any, values: FloatArray, k: int, record: Recorder) -> None:
-    """What a quantised kernel costs a spectral clustering."""
-    record.note(
-        f"{len(factor.block_weights)} blocks; the block matrix is off by "
-        f"{factor.kernel_error:.2g} of its norm (200 rows)"
-    )
-    if len(values) > k:
-        gap = float(values[k - 1] - values[k])
-        angle_note(factor.normalized_perturbation, gap, k, record)
+def factor_notes(
+    factor: Any, values: FloatArray, k: int, record: Recorder, *, total_weight: float
+) -> None:
+    """What an approximation that knows its error costs a spectral clustering."""
+    for note in factor.notes():
+        record.note(note)
+    error = factor.error_norm(total_weight, is_normalized=True)
+    if error is not None and len(values) > k:
+        angle_note(error, float(values[k - 1] - values[k]), k, record)

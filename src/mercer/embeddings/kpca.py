@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from mercer._run.types import FloatArray
-from mercer.factors.quantized import QuantizedFactor
 from mercer.kernels.base import Kernel
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.rows.sample import Sample
@@ -42,10 +41,7 @@ def principal_map(
     rng: np.random.Generator,
 ) -> PrincipalMap:
     """k leading principal directions (None: all); a quantised kernel is solved on its blocks."""
-    if isinstance(factor, QuantizedFactor):
-        F, weights = factor.block_rows(), factor.block_weights
-    else:
-        F, weights = factor.training_rows, sample.weights
+    F, weights = factor.weighted_rows(sample)
     mean = _mean(F, weights)
     G = np.zeros((F.shape[1], F.shape[1]))
     for start, stop in spans(len(F)):

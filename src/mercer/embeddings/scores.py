@@ -9,8 +9,7 @@ import numpy as np
 
 from mercer._run.types import FloatArray
 from mercer.embeddings.weighted_kpca import WeightedKpca
-from mercer.factors.base import Factor, PivotFactor
-from mercer.kernels.base import Kernel
+from mercer.factors.dense import DenseFactor, PivotFactor
 from mercer.rows.rows import cast, part
 from mercer.rows.sample import Sample
 from mercer.rows.source import spans
@@ -77,7 +76,7 @@ class ScoreMap:
         S = (G @ np.column_stack(columns).astype(G.dtype)).astype(np.float64)
         return Scores(S[:, :m], S[:, m], self.bias, S[:, m + 1])
 
-    def of_rows(self, factor: Factor, sample: Sample) -> Scores:
+    def of_rows(self, factor: DenseFactor, sample: Sample) -> Scores:
         """Scores of a sample, tile by tile."""
         features = factor.features(sample.rows.dtype)
         return Scores.stacked(
@@ -85,7 +84,7 @@ class ScoreMap:
         )
 
 
-def score_map(factor: Factor, found: WeightedKpca) -> ScoreMap:
+def score_map(factor: DenseFactor, found: WeightedKpca) -> ScoreMap:
     """One kernel throughout: ξ = G_B⁻ᵀ(Gᵀβ), one small product (eq. 6 with Ω ≈ G Gᵀ)."""
     mix = factor.mix
     return ScoreMap(mix @ found.directions, mix @ found.degree_direction, found.bias)
@@ -97,18 +96,6 @@ def training_scores(F: FloatArray, found: WeightedKpca) -> Scores:
     W = np.column_stack([found.directions, found.degree_direction]).astype(F.dtype)
     S = (F @ W).astype(np.float64)
     return Scores(S[:, :m], S[:, m], found.bias)
-
-
-def factor_with_kernel(factor: PivotFactor, kernel: Kernel) -> PivotFactor:
-    """Another kernel on the same pivots: F = k(X, B) K[B, B]^-½ (directions of no weight left out).
-
-    What the second kernel parameter of paper 004 works on.
-    """
-    K = kernel.matrix(factor.pivots, factor.pivots)
-    values, vectors = np.linalg.eigh(K)
-    kept = values > len(K) * np.finfo(np.float64).eps * values[-1]
-    mix = vectors[:, kept] / np.sqrt(values[kept])
-    return PivotFactor(kernel, factor.format, factor.pivots, factor.pivot_ids, mix, None)
 
 
 def score_map_of_two(

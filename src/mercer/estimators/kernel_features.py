@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mercer._run.progress import LineWriter, listening
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
-from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, RandomState
+from mercer.estimators.base import Transformer
 from mercer.estimators.needs import Work, dense_memory
-from mercer.estimators.problem import pose
-from mercer.estimators.transformer import FactorTransformer
-from mercer.factors.base import Factor
-from mercer.factors.bin_graph import densified
-from mercer.factors.fourier import FourierFactor
-from mercer.factors.names import as_approximation
+from mercer.estimators.problem import prepare_problem
+from mercer.factors.base import Approximation
+from mercer.factors.names import as_dense_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.sums import PRODUCT_ROWS
-from mercer.rows.rows import Rows, pad, part
 from mercer.rows.source import Source
 
 DEFAULT_RANK = 256
-LEAST_DRAW = 2000  # rows that choose, at least: the bandwidth looks at 1,000
-PANEL = 128  # columns of F computed together
+LEAST_DRAW = 2000  # rows of the sample at least: the bandwidth looks at 1,000
 
 
-class KernelFeatures(FactorTransformer):
+class KernelFeatures(Transformer):
     """Features whose inner products are kernel values: f(x)·f(y) ≈ k(x, y).
 
     A linear method on these features is the kernel method, at a cost linear in the rows. Takes
@@ -40,29 +31,39 @@ class KernelFeatures(FactorTransformer):
     give a smaller error at the same rank, the bandwidth is chosen from the data, and the rows may
     come from anywhere (`mercer.as_source`) in any amount. Time O(n·rank²), memory within
     `max_memory`; a row's float64 features do not depend on the rows around it, nor on the threads.
-    Random pivots are drawn among ten rows for each of them (more do not lower the error), whose
-    `trace_error` is told; greedy pivots, centres and leverage scores look at all rows.
+    Random pivots are drawn among ten rows for each of them (more do not lower the error), and
+    `trace_error` is that of these rows; greedy pivots, centres and leverage scores look at all.
 
     Parameters
     ----------
-    kernel : a name ("rbf", "laplacian", "chi2", "cosine", "polynomial",
-        "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)``, or a
-        function of (X, Y).
-    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale".
-    approximation : "cholesky", "nystrom", "fourier", "binning" or "exact", or an object such as
+    kernel : str, kernel object or callable, default="rbf"
+        A name ("rbf", "laplacian", "chi2", "cosine", "polynomial", "histogram_intersection",
+        "precomputed"), a kernel object such as ``RBF(0.5)``, or a function of (X, Y).
+    gamma : float, "auto", "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name.
+    approximation : str or approximation object, default="cholesky"
+        "cholesky", "nystrom", "fourier", "binning", "quantized" or "exact", or an object such as
         ``Nystrom(100, sampling="kmeans")``.
-    rank : features wanted of a named approximation; it gives fewer where the kernel has no more.
-    max_memory : bytes or words like "500MB" that Mercer may hold; None is half of what is free.
-    n_jobs : threads.
-    verbose : 1 writes progress to standard error.
-    random_state : None, an int, a RandomState or a Generator.
+    rank : int, default=256
+        Number of features of a named approximation; it gives fewer where the kernel has no more.
+    max_memory : int, str or None, default=None
+        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+    n_jobs : int or None, default=None
+        Number of threads.
+    verbose : int, default=0
+        1 writes progress to standard error.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
 
     Attributes
     ----------
-    factor_ : ``factor_.rows(X)`` gives F, as `transform` does; ``factor_.trace_error`` says how
-        good it is (for Fourier features ``factor_.kernel_error``).
-    kernel_ : the kernel with its bandwidth as a number.
-    report_ : stages, rank, error, bandwidth and why, warnings.
+    factor_ : Factor
+        ``factor_.rows(X)`` gives F, as `transform` does; ``factor_.trace_error`` says how good it
+        is (for Fourier features ``factor_.kernel_error``).
+    kernel_ : Kernel
+        The kernel with its bandwidth as a number.
+    report_ : Report
+        The fit report: stages, rank, error, bandwidth and why, warnings.
 
     Examples
     --------
@@ -134,26 +135,31 @@ class KernelFeatures(FactorTransformer):
     def _fit(self, X: Any, sample_weight: Any) -> tuple[Problem, FloatArray | None]:
         """The problem, and F of its sample in the sample's order."""
         self._validate_params()
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        approximation = self._approximation()
         rng, record = as_generator(self.random_state), Recorder()
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+        with self._running():
             enough = approximation.enough_rows()
             most = None if enough is None else max(enough, LEAST_DRAW)
-            problem = pose(self, X, sample_weight, rng=rng, record=record, most_rows=most)
+            problem = prepare_problem(
+                self, X, sample_weight, rng=rng, record=record, most_rows=most
+            )
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=n_threads(self.n_jobs))
-                factor = densified(factor, problem.sample, rng=rng)
-        self._install(problem, approximation, factor, record, n_iter=0)
+                factor = factor.dense(problem.sample, rng=rng)
+        self._remember(problem, approximation, factor, record)
         return problem, factor.training_rows
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        approximation = self._approximation()
         enough = approximation.enough_rows()
         most = sample_rows if enough is None else min(max(enough, LEAST_DRAW), sample_rows)
         return Work(approximation, most, solving=dense_memory, sample_rows=most)
 
+    def _approximation(self) -> Approximation:
+        return as_dense_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+
     def _rows(self, source: Source) -> FloatArray:
-        return self._transformed(source, partial(_row_function, self.factor_), source.dtype)
+        return self._transformed(source, self.factor_.raw_row_function, source.dtype)
 
     @property
     def _n_features_out(self) -> int:
@@ -163,34 +169,3 @@ class KernelFeatures(FactorTransformer):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _row_function(factor: Factor) -> Callable[[Rows], FloatArray]:
-    """Raw rows → F = G @ mix, in products of one shape: a float64 row's bits are its own."""
-    row_format, dtype = factor.format, factor.format.dtype
-    features = factor.features(dtype)
-    if isinstance(factor, FourierFactor):  # whose mix is the identity
-        return lambda rows: features(row_format.apply(rows))
-    panels = _panels(factor.mix.astype(dtype))
-
-    def mixed(rows: Rows) -> FloatArray:
-        F = np.empty((rows.shape[0], factor.rank), dtype)
-        for start in range(0, len(F), PRODUCT_ROWS):  # few enough to stay in the cache
-            out = F[start : start + PRODUCT_ROWS]
-            G = features(row_format.apply(part(rows, start, start + len(out))))
-            G = pad(G, PRODUCT_ROWS)
-            for columns, used, panel in panels:
-                out[:, columns] = (G[:, :used] @ panel)[: len(out)]
-        return F
-
-    return mixed
-
-
-def _panels(mix: FloatArray) -> list[tuple[slice, int, FloatArray]]:
-    """Columns of mix without the zero rows below them: of a triangular mix, a quarter is saved."""
-    panels = []
-    for start in range(0, mix.shape[1], PANEL):
-        columns = slice(start, start + PANEL)
-        used = int(np.flatnonzero(mix[:, columns].any(axis=1))[-1]) + 1
-        panels.append((columns, used, np.ascontiguousarray(mix[:used, columns])))
-    return panels

@@ -1,4 +1,4 @@
-"""Kernel k-means on a low-rank factor (paper 001)."""
+"""Kernel k-means on a low-rank factor."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
-from mercer._run.progress import LineWriter, listening
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
-from mercer._run.threads import n_threads, single_threaded_blas
-from mercer._run.types import FloatArray, IdArray, RandomState
+from mercer._run.threads import n_threads
+from mercer._run.types import FloatArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, kmeans_memory
-from mercer.estimators.problem import checked_weights, pose
-from mercer.factors.base import Approximation, Factor
-from mercer.factors.bin_graph import BinComponents, densified
-from mercer.factors.binning import RandomBinning
-from mercer.factors.names import as_approximation
-from mercer.factors.problem import Problem, fit_factor, raw_kernel
+from mercer.estimators.problem import checked_weights, prepare_problem
+from mercer.factors.base import Approximation
+from mercer.factors.dense import LinearScores
+from mercer.factors.names import as_dense_approximation
+from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import is_automatic
 from mercer.kernels.names import as_kernel
 from mercer.linalg.lloyd import Partition
 from mercer.linalg.numbering import numbering
-from mercer.partitions.assignment import FULL_SWEEPS, Assignment, label_rows, refine_centers
+from mercer.partitions.assignment import FULL_SWEEPS, label_rows, refine_centers
 from mercer.partitions.kmeans import kmeans
-from mercer.partitions.resampling import Again, Fit, by_centers, judges
+from mercer.partitions.resampling import FitEvidence, by_centers, judges
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
 from mercer.rows.source import Source
@@ -46,50 +43,75 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     """k-means in the feature space of a kernel, for data of any size.
 
     The kernel matrix is replaced by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F: kernel
-    k-means exactly when the rank is full, close to it long before (paper 001, Theorem 7). New rows
-    get their F, and so their label, by the same formula.
+    k-means exactly when the rank is full, close to it long before. New rows get their F, and so
+    their label, by the same formula.
 
-    Up to 100,000 distinct rows all take part in choosing pivots and centres; beyond, a seeded
-    sample chooses and up to five sweeps over all rows settle the centres. Time O(n·rank²), memory
-    within `max_memory`; labels are the same for any block size and number of threads.
+    Up to 100,000 distinct rows are fitted; beyond, pivots and centres come from a seeded sample
+    and up to five sweeps over all rows settle the centres. Time O(n·rank²), memory within
+    `max_memory`; labels are the same for any block size and number of threads.
 
     Parameters
     ----------
-    n_clusters : number of clusters.
-    kernel : a name ("rbf", "laplacian", "chi2", "cosine", "polynomial",
-        "histogram_intersection", "precomputed"), a kernel object such as ``RBF(0.5)`` or
-        ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``, or a function of (X, Y);
+    n_clusters : int, default=8
+        Number of clusters.
+    kernel : str, kernel object, callable or None, default="rbf"
+        A name ("rbf", "laplacian", "chi2", "cosine", "polynomial", "histogram_intersection",
+        "precomputed"), a kernel object such as ``RBF(0.5)`` or
+        ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``, or a function of (X, Y).
         None is the approximation's own: the Laplacian for "binning", else RBF.
-    gamma : bandwidth of a kernel given by name: a number, "auto", "median" or "scale". "auto"
-        compares four on at most 1,500 rows and keeps the one whose clusters split the fewest close
-        neighbours: the neighbour rule of `mercer.kernels.bandwidth`, widened until n_clusters equal
-        clusters could explain half of the kernel; the median distance; one between them; and four
-        mean distances, nearly plain k-means. A narrow kernel prefers small dense pieces to
-        clusters, a wide one cuts rings and chains. ``RBF()`` is the same as "rbf"; sums and
-        products of kernels take the neighbour rule.
-    approximation : "cholesky", "nystrom", "fourier", "binning" (k-means on the 32 leading
-        principal directions of the bins) or "exact", or an object such as
+    gamma : float, "auto", "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name. "auto" compares four on at most 1,500 rows and keeps
+        the one whose clusters split the fewest close neighbours: the neighbour rule of
+        `mercer.kernels.bandwidth`, widened until n_clusters equal clusters could explain half of
+        the kernel; the median distance; one between them; and four mean distances, nearly plain
+        k-means. A narrow kernel prefers small dense groups to clusters, a wide one cuts rings and
+        chains. ``RBF()`` is the same as "rbf"; sums and products of kernels take the neighbour
+        rule.
+    approximation : str or approximation object, default="cholesky"
+        "cholesky", "nystrom", "fourier", "binning" (k-means on the 32 leading principal directions
+        of the bins), "quantized" or "exact", or an object such as
         ``IncompleteCholesky(tol=1e-3)``.
-    rank : size of a named approximation.
-    n_init : runs from different starts; the best is kept. A start is the best of a few short runs,
+    rank : int, default=256
+        Size of a named approximation.
+    n_init : int, default=1
+        Runs from different starts; the best is kept. A start is the best of a few short runs,
         whose centres are moved while that helps.
-    max_iter, tol : at most so many sweeps, or until the centres move by less than `tol` times the
-        mean variance of F's columns.
-    max_memory : bytes or words like "500MB" that Mercer may hold; None is half of what is free.
-    n_jobs : threads.
-    verbose : 1 writes progress to standard error.
-    random_state : None, an int, a RandomState or a Generator.
+    max_iter : int, default=300
+        Sweeps of a run at most.
+    tol : float, default=1e-4
+        A run ends when the centres move by less than this times the mean variance of F's columns.
+    max_memory : int, str or None, default=None
+        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+    n_jobs : int or None, default=None
+        Number of threads.
+    verbose : int, default=0
+        1 writes progress to standard error.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
 
     Attributes
     ----------
-    labels_ : (n,) cluster of each row, numbered by decreasing weight; only for rows in memory
-        (for files, use ``predict(path, out=…)``).
-    cluster_centers_ : (k, rank) in the factor's space.
-    cluster_weights_ : (k,) total weight of each cluster.
-    inertia_ : Σ w‖f - c‖² over the rows that chose the centres, or over all rows after full sweeps.
-    n_iter_ : sweeps of the run that chose the centres.
-    factor_, kernel_ : what was fitted: ``factor_.rows(X)`` gives F for any rows.
-    report_ : stages, rank, error, bandwidth and why, warnings.
+    labels_ : array of shape (n_rows,)
+        Cluster of each row, numbered by decreasing weight; only for rows in memory (for files, use
+        ``predict(path, out=…)``).
+    cluster_centers_ : array of shape (n_clusters, rank)
+        Centres in the factor's space.
+    cluster_weights_ : array of shape (n_clusters,)
+        Total weight of each cluster.
+    inertia_ : float
+        Σ w‖f - c‖² over the sample, or over all rows after full sweeps.
+    n_iter_ : int
+        Sweeps of the run that found the centres.
+    factor_ : Factor
+        ``factor_.rows(X)`` gives F for any rows.
+    kernel_ : Kernel
+        The kernel with its bandwidth as a number.
+    report_ : Report
+        The fit report: stages, rank, error, bandwidth and why, warnings.
+
+    References
+    ----------
+    Kernel k-means by incomplete Cholesky factorisation [chen2020].
 
     Examples
     --------
@@ -148,12 +170,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
         """Cluster the rows of X (anything `mercer.as_source` takes)."""
         self._validate_params()
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        kernel = self._kernel(approximation)
+        approximation, kernel = self._parts()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+        with self._running():
             least_mean = LEAST_EXPLAINED / self.n_clusters
-            problem = pose(
+            problem = prepare_problem(
                 self,
                 X,
                 sample_weight,
@@ -164,15 +185,25 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 least_rows=self.n_clusters,
             )
             k = self._feasible_clusters(self.n_clusters, problem, record)
-            if is_automatic(kernel):
+            if kernel.is_automatic:
                 with record.stage("bandwidth"):
                     problem = compare_bandwidths(problem, k)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
-                factor = densified(factor, problem.sample, rng=rng, threads=threads)
+                factor = factor.dense(problem.sample, rng=rng, threads=threads)
             with record.stage("centres"):
-                partition = self._choose_centers(factor, problem, k, rng=rng, threads=threads)
-                again = _again(factor, problem, k)
+                partition = kmeans(
+                    factor.training_rows,
+                    problem.sample.weights,
+                    k,
+                    n_init=self.n_init,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    rng=rng,
+                    threads=threads,
+                )
+                some = judges(problem.sample)
+                resampler = by_centers(factor.training_rows[some], problem.sample.weights[some], k)
                 factor = factor.forget_training()  # what is held goes before all rows come
             if problem.source.n_rows > EXACT_ROWS:
                 with record.stage("full sweeps"):
@@ -180,16 +211,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                         factor, problem, partition, max_iter=self.max_iter, threads=threads
                     )
             with record.stage("labels"):
-                decide = Assignment.of_centers(factor, partition.centers).labels
+                decide = LinearScores.of_centers(factor, partition.centers).labels
                 labels, weights = label_rows(decide, k, problem, threads=threads)
             explained = _explained_share(partition, problem, factor)
             self._warn_of_centers(partition, explained, k, record)
             trust = diagnose(
-                Fit(
+                FitEvidence(
                     weights,
                     labels,
                     decide(),
-                    again,
+                    resampler,
                     problem.kernel,
                     trace_error=factor.trace_error,
                     explained=explained,
@@ -197,9 +228,25 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 problem,
                 record,
             )
-        told = {"explained": explained, "trust": trust}
+        order = numbering(weights, partition.centers)
+        inertia = partition.inertia * problem.weight_unit
+        fitted = self._common_state(problem, order, labels, weights) | {
+            "kernel_": factor.raw_kernel(),
+            "factor_": factor.forget_training(),
+            "cluster_centers_": partition.centers[order],
+            "inertia_": inertia,
+            "n_iter_": partition.n_iter,
+        }
         return self._remember(
-            problem, approximation, factor, partition, labels, weights, record, told
+            fitted,
+            problem,
+            approximation,
+            record,
+            inertia=inertia,
+            n_iter=partition.n_iter,
+            n_full_sweeps=partition.n_full_sweeps,
+            explained=explained,
+            trust=trust,
         )
 
     def transform(self, X: Any) -> FloatArray:
@@ -225,29 +272,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             total += float(w @ tile.min(axis=1))
         return -total
 
-    def _kernel(self, approximation: Approximation) -> Kernel:
-        """What the user wrote, None being the approximation's own."""
-        own = "laplacian" if isinstance(approximation, RandomBinning) else "rbf"
-        kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
-        if isinstance(approximation, RandomBinning):
-            approximation.check(kernel)
-        return kernel
-
-    def _choose_centers(
-        self, factor: Factor, problem: Problem, k: int, *, rng: np.random.Generator, threads: int
-    ) -> Partition:
-        """k-means on the rows of F (Algorithm 2)."""
-        assert factor.training_rows is not None
-        return kmeans(
-            factor.training_rows,
-            problem.sample.weights,
-            k,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-            threads=threads,
+    def _parts(self) -> tuple[Approximation, Kernel]:
+        """The approximation, and what the user wrote as kernel: None is the approximation's own."""
+        approximation = as_dense_approximation(
+            self.approximation, self.rank, default_rank=DEFAULT_RANK
         )
+        own = approximation.default_kernel
+        kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
+        approximation.check(kernel)
+        return approximation, kernel
 
     def _warn_of_centers(
         self, partition: Partition, explained: float, k: int, record: Recorder
@@ -265,64 +298,26 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             )
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        kernel = self._kernel(approximation)
+        approximation, kernel = self._parts()
         is_sampled = source.n_rows > EXACT_ROWS
         full = Sweep("full sweeps", least=1, most=min(FULL_SWEEPS, self.max_iter))
         sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
         k = int(self.n_clusters)
         solving = partial(kmeans_memory, k)
-        compared = comparison_memory(sample_rows) if is_automatic(kernel) else 0
+        compared = comparison_memory(sample_rows) if kernel.is_automatic else 0
         return Work(approximation, sample_rows, sweeps, k, solving=solving, before=compared)
 
     def _labeller(self) -> Any:
-        return self._assignment().counted_labels
+        return self._scores().counted_labels
 
     def _embedder(self) -> Any:
-        return self._assignment().distances
+        return self._scores().distances
 
     def _distances(self) -> Any:
-        return self._assignment().squared_distances
+        return self._scores().squared_distances
 
-    def _assignment(self) -> Assignment:
-        return Assignment.of_centers(self.factor_, self.cluster_centers_)
-
-    def _remember(
-        self,
-        problem: Problem,
-        approximation: Approximation,
-        factor: Factor,
-        partition: Partition,
-        labels: IdArray | None,
-        weights: FloatArray,
-        record: Recorder,
-        told: dict[str, Any],
-    ) -> KernelKMeans:
-        """All fitted state, at once and last; `told`: what else the report tells."""
-        order = numbering(weights, partition.centers)
-        kernel = raw_kernel(factor)
-        inertia = partition.inertia * problem.weight_unit
-        fitted = self._common_state(problem, order, labels, weights) | {
-            "kernel_": kernel,
-            "factor_": factor.forget_training(),
-            "cluster_centers_": partition.centers[order],
-            "inertia_": inertia,
-            "n_iter_": partition.n_iter,
-        }
-        fitted["report_"] = self._report(
-            problem,
-            approximation,
-            factor,
-            weights[order],
-            record,
-            kernel=repr(kernel),
-            inertia=inertia,
-            n_iter=partition.n_iter,
-            n_full_sweeps=partition.n_full_sweeps,
-            **told,
-        )
-        record.raise_warnings()
-        return self._install(fitted, problem)
+    def _scores(self) -> LinearScores:
+        return LinearScores.of_centers(self.factor_, self.cluster_centers_)
 
     @property
     def _n_features_out(self) -> int:
@@ -334,19 +329,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return tags
 
 
-def _again(factor: Factor, problem: Problem, k: int) -> Again:
-    """The centres, chosen again by some of the rows."""
-    assert factor.training_rows is not None
-    some = judges(problem.sample)
-    return by_centers(factor.training_rows[some], problem.sample.weights[some], k)
-
-
-def _explained_share(partition: Partition, problem: Problem, factor: Factor) -> float:
+def _explained_share(partition: Partition, problem: Problem, factor: Any) -> float:
     """1 - Σ w‖f - c‖² / Σ w‖f‖²."""
     total = problem.sample.weights.sum()
     if problem.source.n_rows > EXACT_ROWS:
         total = problem.source.n_rows if problem.weights is None else problem.weights.sum()
     explained = 1.0 - partition.inertia / max(total * partition.mean_norm, np.finfo(float).tiny)
-    if isinstance(factor, BinComponents):  # a few directions: what they miss is not explained
-        explained *= 1.0 - factor.trace_error
-    return float(explained)
+    return float(explained * factor.kept_share())

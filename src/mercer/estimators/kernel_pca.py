@@ -12,22 +12,20 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from mercer._run.progress import LineWriter, listening
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray, RandomState
 from mercer.embeddings.angles import angle_note
 from mercer.embeddings.kpca import PrincipalMap, principal_map
+from mercer.estimators.base import Transformer
 from mercer.estimators.needs import Work, component_memory
 from mercer.estimators.preimage import PreImage, fit_preimage
-from mercer.estimators.problem import pose
-from mercer.estimators.transformer import FactorTransformer
-from mercer.factors.bin_graph import densified
-from mercer.factors.names import as_approximation
+from mercer.estimators.problem import prepare_problem
+from mercer.factors.base import Approximation
+from mercer.factors.names import as_dense_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.factors.quantized import Quantized, QuantizedFactor
-from mercer.kernels.names import as_kernel
+from mercer.kernels.names import as_kernel, is_precomputed
 from mercer.linalg.products import row_products
 from mercer.rows.rows import BlockRows, Rows, cast, part
 from mercer.rows.source import Source, spans
@@ -35,7 +33,7 @@ from mercer.rows.source import Source, spans
 DEFAULT_RANK = 256
 
 
-class KernelPCA(FactorTransformer):
+class KernelPCA(Transformer):
     """Principal components in the kernel's space, for data of any size.
 
     Scores are those of scikit-learn's KernelPCA up to sign and the approximation's error: the
@@ -47,23 +45,50 @@ class KernelPCA(FactorTransformer):
 
     Parameters
     ----------
-    n_components : components wanted; None is all that the factor has.
-    kernel, gamma : as in `KernelFeatures`.
-    approximation : "cholesky" (least error for a rank), "nystrom", "fourier", "quantized" (least
+    n_components : int or None, default=None
+        Number of components; None is all that the factor has.
+    kernel : str, kernel object or callable, default="rbf"
+        A name ("rbf", "laplacian", "chi2", "cosine", "polynomial", "histogram_intersection",
+        "precomputed"), a kernel object such as ``RBF(0.5)``, or a function of (X, Y).
+    gamma : float, "auto", "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name.
+    approximation : str or approximation object, default="cholesky"
+        "cholesky" (least error for a rank), "nystrom", "fourier", "binning", "quantized" (least
         time), "exact", or an object such as ``Quantized(radius=7.2)``.
-    rank : pivots, features or representatives of a named approximation.
-    eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme", for the small problem.
-    fit_inverse_transform : learn `inverse_transform` too (dense rows): ridge regression of rows on
-        an RBF kernel of their scores, at a bandwidth of its own.
-    alpha : the ridge of that regression.
-    max_memory, n_jobs, verbose, random_state : as in `KernelFeatures`.
+    rank : int, default=256
+        Number of pivots, features or representatives of a named approximation.
+    eigen_solver : {"auto", "dense", "arpack", "lobpcg", "primme"}, default="auto"
+        Solver of the small eigenproblem.
+    fit_inverse_transform : bool, default=False
+        Fit `inverse_transform` too (dense rows): ridge regression of rows on an RBF kernel of
+        their scores, at a bandwidth of its own.
+    alpha : float, default=1.0
+        The ridge of that regression.
+    max_memory : int, str or None, default=None
+        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+    n_jobs : int or None, default=None
+        Number of threads.
+    verbose : int, default=0
+        1 writes progress to standard error.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
 
     Attributes
     ----------
-    eigenvalues_ : (k,) of the centred kernel matrix of all rows, largest first.
-    explained_variance_ratio_ : (k,) their share of its trace.
-    components_ : (rank, k) directions in the factor's space; `offset_` (k,) the mean's scores.
-    factor_, kernel_, report_ : the factor, the kernel with its bandwidth, the story of the fit.
+    eigenvalues_ : array of shape (n_components,)
+        Of the centred kernel matrix of all rows, largest first.
+    explained_variance_ratio_ : array of shape (n_components,)
+        Their share of its trace.
+    components_ : array of shape (rank, n_components)
+        Directions in the factor's space.
+    offset_ : array of shape (n_components,)
+        The mean's scores.
+    factor_ : Factor
+        The factor.
+    kernel_ : Kernel
+        The kernel with its bandwidth as a number.
+    report_ : Report
+        The fit report.
 
     Examples
     --------
@@ -127,16 +152,13 @@ class KernelPCA(FactorTransformer):
     def _fit(self, X: Any, sample_weight: Any) -> Problem:
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        if isinstance(approximation, Quantized):
-            approximation.check(as_kernel(self.kernel, self.gamma))
+        approximation = self._approximation()
         solver: Any = self.eigen_solver
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            problem = pose(self, X, sample_weight, rng=rng, record=record)
+        with self._running():
+            problem = prepare_problem(self, X, sample_weight, rng=rng, record=record)
             with record.stage("factor"):
-                on_blocks = {"keep_rows": False} if isinstance(approximation, Quantized) else {}
-                factor = fit_factor(approximation, problem, rng=rng, threads=threads, **on_blocks)
-                factor = densified(factor, problem.sample, rng=rng, threads=threads)
+                factor = fit_factor(approximation, problem, rng=rng, threads=threads)
+                factor = factor.principal_form(problem.sample, rng=rng, threads=threads)
             with record.stage("components"):
                 assert problem.kernel is not None
                 found = principal_map(
@@ -151,7 +173,7 @@ class KernelPCA(FactorTransformer):
             if self.fit_inverse_transform:
                 with record.stage("pre-image"):
                     preimage = self._preimage(factor, found, problem, rng=rng)
-        self._remember(problem, approximation, factor, found, preimage, record)
+        self._remember_fit(problem, approximation, factor, found, preimage, record)
         return problem
 
     def transform(self, X: Any) -> FloatArray:
@@ -192,15 +214,21 @@ class KernelPCA(FactorTransformer):
         return rows
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
-        return Work(approximation, sample_rows, solving=component_memory)
+        return Work(self._approximation(), sample_rows, solving=component_memory)
+
+    def _approximation(self) -> Approximation:
+        approximation = as_dense_approximation(
+            self.approximation, self.rank, default_rank=DEFAULT_RANK
+        )
+        approximation.check(as_kernel(self.kernel, self.gamma))
+        return approximation
 
     def _preimage(
         self, factor: Any, found: PrincipalMap, problem: Problem, *, rng: np.random.Generator
     ) -> PreImage:
         sample = problem.sample
         is_table = not isinstance(sample.rows, BlockRows) and not sp.issparse(sample.rows)
-        if not is_table or self.kernel == "precomputed":
+        if not is_table or is_precomputed(self.kernel):
             raise ValueError(
                 "fit_inverse_transform=True needs X as one dense table: sparse rows, column blocks "
                 "and precomputed kernels have no rows to go back to"
@@ -214,7 +242,7 @@ class KernelPCA(FactorTransformer):
         coefficients = preimage.coefficients * 2.0**sample.format.exponent
         return PreImage(preimage.gamma, preimage.centers, coefficients, mean)
 
-    def _remember(
+    def _remember_fit(
         self,
         problem: Problem,
         approximation: Any,
@@ -227,8 +255,8 @@ class KernelPCA(FactorTransformer):
         weights, given, unit = problem.sample.weights, problem.weights, problem.weight_unit
         whole = float(problem.source.n_rows if given is None else given.sum())
         shares = found.values / found.total if found.total > 0 else np.zeros(len(found.values))
-        _tell(self.n_components, factor, found, float(weights.sum()), shares, record)
-        self._install(
+        _note_components(self.n_components, factor, found, float(weights.sum()), shares, record)
+        self._remember(
             problem,
             approximation,
             factor,
@@ -237,7 +265,7 @@ class KernelPCA(FactorTransformer):
             eigenvalues=tuple(map(float, found.values * unit)),
             residuals=tuple(map(float, found.residuals * unit)),
             solver=found.solver,
-            learnt={
+            fitted={
                 "components_": np.ascontiguousarray(found.vectors),
                 "offset_": found.offset,
                 "eigenvalues_": found.values * (whole / float(weights.sum())) * unit,
@@ -272,7 +300,7 @@ def _score_function(
     return lambda rows: row_products(features(rows), folded) - offset
 
 
-def _tell(
+def _note_components(
     asked: int | None,
     factor: Any,
     found: PrincipalMap,
@@ -288,11 +316,8 @@ def _tell(
             f"rank {factor.rank}; raise rank, or ask for fewer"
         )
     record.note(f"{k} components explain {100 * min(shares.sum(), 1.0):.1f} % of the kernel")
-    if isinstance(factor, QuantizedFactor):
-        record.note(f"the block matrix is off by {factor.kernel_error:.2g} of its norm (200 rows)")
-        perturbation = factor.perturbation
-    elif factor.trace_error is not None:
-        perturbation = factor.trace_error * weight  # ‖E‖₂ ≤ trace(E), for kernels near 1
-    else:
-        return
-    angle_note(perturbation, float(found.values[-1]) - found.next_value, k, record)
+    for note in factor.notes():
+        record.note(note)
+    error = factor.error_norm(weight, is_normalized=False)
+    if error is not None:
+        angle_note(error, float(found.values[-1]) - found.next_value, k, record)

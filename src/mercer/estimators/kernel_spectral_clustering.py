@@ -1,4 +1,4 @@
-"""Sparse kernel spectral clustering with model selection (paper 004)."""
+"""Sparse kernel spectral clustering with model selection."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mercer._run.progress import LineWriter, listening
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
-from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
-    factor_with_kernel,
     score_map,
     score_map_of_two,
     training_scores,
@@ -27,23 +25,17 @@ from mercer.embeddings.scores import (
 from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
-from mercer.estimators.problem import checked_weights, pose
-from mercer.factors.base import PivotFactor
-from mercer.factors.binning import RandomBinning
-from mercer.factors.landmarks import Landmarks
+from mercer.estimators.problem import checked_weights, prepare_problem
 from mercer.factors.names import as_approximation
-from mercer.factors.neighbors import Neighbors
-from mercer.factors.problem import Problem, fit_factor, raw_kernel
-from mercer.kernels.exponential import Exponential
-from mercer.kernels.given import Precomputed
-from mercer.kernels.names import as_kernel
+from mercer.factors.problem import Problem, fit_factor
+from mercer.kernels.names import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import label_rows
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.codes import CodeLabels
 from mercer.partitions.criteria import criterion
 from mercer.partitions.encode import encode
-from mercer.partitions.resampling import Again, Fit, by_scores, judges
+from mercer.partitions.resampling import FitEvidence, Resampler, by_scores, judges
 from mercer.rows.sample import subsample
 from mercer.rows.source import Source
 from mercer.rows.weights import in_own_unit
@@ -57,7 +49,7 @@ SEARCH_ROWS = 4000  # that make, and that judge, the models of an automatic choi
 LEAST_SEARCH_ROWS = 50  # fewer tell nothing about a bandwidth
 MOST_CLUSTERS = 12  # that n_clusters="auto" looks at
 CLEAR_SCORE, CLEAR_GAP = 0.8, 0.03  # of the best, and before the next: else a warning
-MUTE = 0.01  # of the training rows without a positive degree: worth a warning
+IGNORED = 0.01  # of the training rows without a positive degree: worth a warning
 DEGENERATE = 1e-6  # eigenvalues closer than this do not fix their eigenvectors' signs
 
 
@@ -65,46 +57,84 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     """Spectral clustering as weighted kernel PCA: a sparse model with a criterion to choose by.
 
     1. A training sample is factorised, K ≈ G Gᵀ, with few pivots (the reduced set).
-    2. Weighted kernel PCA on G gives K - 1 score variables (eqs. 9 and 10), and coefficients on
-       the pivots that compute them for any row (eqs. 6 and 8).
+    2. Weighted kernel PCA on G gives K - 1 score variables (eqs. 9 and 10 of [novak2023]), and
+       coefficients on the pivots that compute them for any row (eqs. 6 and 8).
     3. An encoding of the scores names the clusters.
     4. Every row is labelled in one pass: rank kernel values each.
 
-    With ``n_clusters="auto"`` and ``gamma="auto"`` models on part of the rows are judged by the
-    encoding's criterion on other rows, one factor per bandwidth, and the best pair is taken.
+    With ``n_clusters="auto"`` and ``gamma="auto"`` models of part of the rows are judged by the
+    encoding's criterion on held-out rows, one factor per bandwidth, and the best pair is taken.
     Time O(train·rank² + n·rank), memory O(train·rank).
 
     Parameters
     ----------
-    n_clusters : number of clusters; "auto" compares 2 to 12.
-    kernel : a name, an object such as ``Chi2(10.0)``, or a function; "precomputed" for a matrix.
-    gamma : bandwidth of a kernel given by name: a number, "median", "scale", or "auto", which
-        starts from the neighbour rule and compares it with 4, 16 times wider and narrower ones.
-    approximation, rank : "cholesky", "nystrom", "exact" or an object; and its size.
-    encoding : "bas" (directions of unbiased scores), "ams" (mean scores, soft memberships) or
-        "blf" (words of signs; not defined where eigenvalues agree).
-    train_size : rows to train on: a number, a share of the rows, or None for min(n, 10,000); they
-        are drawn from at most 100,000 distinct rows.
-    kernel_cholesky : a kernel object for the factor and the eigenvectors, where the scores shall
-        have another (paper 004's second kernel parameter); None is the same.
-    balance : η, the weight of balanced cluster sizes in the criterion.
-    n_init, max_iter, tol : of k-means on directions, beside the published start (bas only).
-    max_memory, n_jobs, verbose, random_state : as in `KernelKMeans`.
+    n_clusters : int or "auto", default=8
+        Number of clusters; "auto" compares 2 to 12.
+    kernel : str, kernel object or callable, default="rbf"
+        A name, an object such as ``Chi2(10.0)``, or a function; "precomputed" for a matrix.
+    gamma : float, "auto", "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name. "auto" starts from the neighbour rule and compares it
+        with 4 and 16 times wider and narrower ones.
+    approximation : str or approximation object, default="cholesky"
+        "cholesky", "nystrom", "fourier", "quantized", "exact" or an object.
+    rank : int, default=256
+        Size of a named approximation.
+    encoding : {"bas", "ams", "blf"}, default="bas"
+        "bas" (directions of unbiased scores), "ams" (mean scores, soft memberships) or "blf"
+        (words of signs; not defined where eigenvalues agree).
+    train_size : int, float or None, default=None
+        Rows to train on: a number, a share of the rows, or None for min(n, 10,000); they are drawn
+        from at most 100,000 distinct rows.
+    kernel_cholesky : kernel object or None, default=None
+        A kernel for the factor and the eigenvectors, where the scores shall have another (the
+        second kernel parameter of [novak2023]); None is the same.
+    balance : float, default=0.2
+        η, the weight of balanced cluster sizes in the criterion.
+    n_init : int, default=3
+        Runs of k-means on directions beside the published start ("bas" only).
+    max_iter : int, default=300
+        Sweeps of a run of k-means at most.
+    tol : float, default=1e-4
+        A run ends when the centres move by less than this, relative to the variance.
+    max_memory : int, str or None, default=None
+        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+    n_jobs : int or None, default=None
+        Number of threads.
+    verbose : int, default=0
+        1 writes progress to standard error.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
 
     Attributes
     ----------
-    labels_ : (n,) cluster of each row, numbered by decreasing weight (rows in memory only).
-    cluster_weights_ : (k,) total weight of each cluster.
-    n_clusters_ : how many clusters there are.
-    eigenvalues_ : (k - 1,) λ of the weighted kernel PCA, largest first.
-    coefficients_, bias_ : (rank, k - 1) ξ and (k - 1,) b: scores are k(X, pivots) @ ξ + b.
-    degree_coefficients_ : (rank,) the same for the row's degree.
-    codebook_ : the clusters: `prototypes`, `distances`, `memberships`.
-    pivots_ : (rank,) row numbers of the reduced set.
-    degrees_ : (train,) low-rank degrees of the training rows (not in model files).
-    n_iter_ : sweeps of k-means on directions.
-    selection_ : the `Selection` that chose, or None.
-    kernel_, factor_, report_ : the kernel of the scores, the factor, the story of the fit.
+    labels_ : array of shape (n_rows,)
+        Cluster of each row, numbered by decreasing weight (rows in memory only).
+    cluster_weights_ : array of shape (n_clusters,)
+        Total weight of each cluster.
+    n_clusters_ : int
+        Number of clusters.
+    eigenvalues_ : array of shape (n_clusters - 1,)
+        λ of the weighted kernel PCA, largest first.
+    coefficients_, bias_ : arrays of shapes (rank, n_clusters - 1) and (n_clusters - 1,)
+        ξ and b: scores are k(X, pivots) @ ξ + b.
+    degree_coefficients_ : array of shape (rank,)
+        The same for the row's degree.
+    codebook_ : Codebook
+        The clusters: `prototypes`, `distances`, `memberships`.
+    pivots_ : array of shape (rank,)
+        Row numbers of the reduced set.
+    degrees_ : array of shape (train,)
+        Low-rank degrees of the training rows (not in model files).
+    n_iter_ : int
+        Sweeps of k-means on directions.
+    selection_ : Selection or None
+        The comparison behind an automatic choice.
+    factor_ : Factor
+        The factor.
+    kernel_ : Kernel
+        The kernel of the scores.
+    report_ : Report
+        The fit report.
 
     References
     ----------
@@ -186,8 +216,10 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         least_rows = 1 if self.n_clusters == "auto" else int(self.n_clusters)
         approximation = self._parts(least_rows)
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            problem = pose(self, X, sample_weight, rng=rng, record=record, least_rows=least_rows)
+        with self._running():
+            problem = prepare_problem(
+                self, X, sample_weight, rng=rng, record=record, least_rows=least_rows
+            )
             with record.stage("search"):
                 problem, k, selection = self._choose(
                     problem, approximation, record, rng=rng, threads=threads
@@ -196,25 +228,26 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             with record.stage("factor"):
                 first = self._cholesky_problem(train, rng=rng)
                 factor = fit_factor(approximation, first, rng=rng, threads=threads)
+                factor = factor.dense(first.sample, rng=rng, threads=threads)
             with record.stage("eigenvectors"):
                 found = weighted_kpca(
                     factor.training_rows, train.sample.weights, max(k - 1, 0), rng=rng
                 )
-                k = self._told_apart(k, found, record)
-                made = self._model(factor, found, train)
+                k = self._separable_clusters(k, found, record)
+                model = self._score_model(factor, found, train)
             with record.stage("clusters"):
-                labels_by, n_iter = self._encode(made, train, k, record, rng=rng)
+                labeller, n_iter = self._encode(model, train, k, record, rng=rng)
             with record.stage("labels"):
                 labels, weights = label_rows(
-                    labels_by.labels, len(labels_by.codebook), problem, threads=threads
+                    labeller.labels, len(labeller.codebook), problem, threads=threads
                 )
-            self._warn_of_spectrum(found, len(train.sample), len(labels_by.codebook), record)
+            self._warn_of_spectrum(found, len(train.sample), len(labeller.codebook), record)
             trust = diagnose(
-                Fit(
+                FitEvidence(
                     weights,
                     labels,
-                    labels_by.labels(),
-                    _again(factor.training_rows, train, len(weights)),
+                    labeller.labels(),
+                    _resampler(factor.training_rows, train, len(weights)),
                     train.kernel,
                     trace_error=factor.trace_error,
                     n_clamped=found.n_clamped,
@@ -223,8 +256,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 record,
             )
         degrees = found.degrees(factor.training_rows) * problem.weight_unit
-        done = Done(labels_by, found.values, degrees, labels, weights, selection, n_iter, trust)
-        return self._remember(done, problem, approximation, factor, record)
+        fit = KscFit(labeller, found.values, degrees, labels, weights, selection, n_iter, trust)
+        return self._remember_fit(fit, problem, approximation, factor, record)
 
     def transform(self, X: Any) -> FloatArray:
         """The score variables of each row: (n, k - 1)."""
@@ -233,12 +266,12 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def memberships(self, X: Any) -> FloatArray:
         """How much each row belongs to each cluster, in the encoding's distances: (n, k)."""
-        tiles, _ = self._work(X, lambda: self._labels_by().memberships, stage="memberships")
+        tiles, _ = self._work(X, lambda: self._fitted_labeller().memberships, stage="memberships")
         return np.concatenate([tile for _, tile in tiles])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The encoding's criterion on these rows: 1 is best."""
-        tiles, n_rows = self._work(X, lambda: self._labels_by().all_scores, stage="score")
+        tiles, n_rows = self._work(X, lambda: self._fitted_labeller().all_scores, stage="score")
         weights, _ = in_own_unit(checked_weights(sample_weight, n_rows))
         scores = Scores.stacked([tile for _, tile in tiles])
         if self.n_clusters_ == 1:
@@ -268,8 +301,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._validate_params()
         approximation = self._parts(1)
         rng, record = as_generator(self.random_state), Recorder()
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            problem = pose(self, X, sample_weight, rng=rng, record=record)
+        with self._running():
+            problem = prepare_problem(self, X, sample_weight, rng=rng, record=record)
             if not gammas and self._seeks_gamma():
                 gammas = problem.gammas_around()
             n_train = self._n_train(len(problem.sample))
@@ -291,26 +324,20 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _parts(self, n_clusters: int) -> Any:
         """The approximation, after what cannot work with it is refused."""
-        graphs: dict[Any, Any] = {"landmarks": Landmarks(), "neighbors": Neighbors()}
-        by_name = graphs.get(self.approximation) if isinstance(self.approximation, str) else None
-        approximation = by_name or as_approximation(
-            self.approximation, self.rank, default_rank=DEFAULT_RANK
-        )
-        if isinstance(approximation, Landmarks | Neighbors | RandomBinning):
+        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        if approximation.is_sparse:
             raise ValueError(
                 f"weighted kernel PCA needs a dense factor, not {type(approximation).__name__}: "
                 "use approximation='cholesky', or SpectralClustering for graphs and bins"
             )
-        rank = getattr(approximation, "rank", None)
-        if isinstance(rank, Integral) and int(rank) < n_clusters:
-            raise ValueError(f"rank={rank} cannot tell n_clusters={n_clusters} apart; raise rank")
-        if self.kernel_cholesky is not None:
-            kernels = (as_kernel(self.kernel, self.gamma), as_kernel(self.kernel_cholesky))
-            if any(isinstance(kernel, Precomputed) for kernel in kernels):
-                raise ValueError(
-                    "kernel_cholesky needs rows that both kernels can look at, but one of them is "
-                    "precomputed"
-                )
+        approximation.check(as_kernel(self.kernel, self.gamma))
+        approximation.check_clusters(n_clusters)
+        second = self.kernel_cholesky
+        if second is not None and (is_precomputed(self.kernel) or is_precomputed(second)):
+            raise ValueError(
+                "kernel_cholesky needs rows that both kernels can look at, but one of them is "
+                "precomputed"
+            )
         return approximation
 
     def _n_train(self, n: int) -> int:
@@ -388,15 +415,14 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             words = f"gamma by the criterion {self.encoding}, around the neighbour rule"
             kernel = problem.with_gamma(best.gamma)
             problem = replace(problem, kernel=kernel, bandwidth=words)
-        record.note(_story(selection, is_auto=is_auto))
+        record.note(_selection_note(selection, is_auto=is_auto))
         if is_auto:
             _warn_of_rivals(selection, record)
         return problem, best.n_clusters, selection
 
     def _seeks_gamma(self) -> bool:
         """Is the bandwidth to be chosen?"""
-        kernel = as_kernel(self.kernel, self.gamma)
-        return isinstance(kernel, Exponential) and kernel.gamma == "auto"
+        return as_kernel(self.kernel, self.gamma).is_automatic
 
     def _search(
         self,
@@ -413,7 +439,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         balance: float | None = None,
         outlier: float = 0.0,
     ) -> Selection:
-        """The criterion on rows that did not train, for all pairs."""
+        """The criterion on held-out rows, for all pairs."""
         n_train = min(self._n_train(len(problem.sample)), n_most)
         train, validation = split(problem.sample, n_train, n_validation or n_most, rng=rng)
         check_judges(len(validation), sizes[-1])
@@ -441,37 +467,32 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             len(validation),
         )
 
-    def _told_apart(self, k: int, found: WeightedKpca, record: Recorder) -> int:
+    def _separable_clusters(self, k: int, found: WeightedKpca, record: Recorder) -> int:
         """As many clusters as there are directions for."""
-        n_told = len(found.values) + 1
-        if k > n_told:
+        n_separable = len(found.values) + 1
+        if k > n_separable:
             record.warn(
-                f"the kernel matrix has only {n_told - 1} directions beside the constant one, "
-                f"which tell {n_told} clusters apart, not n_clusters={k}; use a larger gamma or "
+                f"the kernel matrix has only {n_separable - 1} directions beside the constant one, "
+                f"which separate {n_separable} clusters, not n_clusters={k}; use a larger gamma or "
                 "rank"
             )
-        return min(k, n_told)
+        return min(k, n_separable)
 
-    def _model(self, factor: Any, found: WeightedKpca, train: Problem) -> tuple[Any, Any, Any]:
+    def _score_model(
+        self, factor: Any, found: WeightedKpca, train: Problem
+    ) -> tuple[Any, ScoreMap, Scores]:
         """What computes scores: the factor of the scores' kernel, coefficients, training scores."""
         if self.kernel_cholesky is None:
             scores = training_scores(factor.training_rows, found)
             return factor.forget_training(), score_map(factor, found), scores
-        if not isinstance(factor, PivotFactor):
-            raise ValueError(
-                "kernel_cholesky needs pivots that are rows: use approximation='cholesky' or "
-                "'nystrom'"
-            )
-        kernel: Any = train.kernel
-        second = factor_with_kernel(factor, kernel)
-        rows: Any = factor.training_rows
-        multipliers = found.multipliers(rows)
+        second = factor.with_kernel(train.kernel)
+        multipliers = found.multipliers(factor.training_rows)
         model = score_map_of_two(second, train.sample, multipliers, found.bias)
         return second, model, model.of_rows(second, train.sample)
 
     def _encode(
         self,
-        made: tuple[Any, ScoreMap, Scores],
+        scored: tuple[Any, ScoreMap, Scores],
         train: Problem,
         k: int,
         record: Recorder,
@@ -479,7 +500,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         rng: np.random.Generator,
     ) -> tuple[CodeLabels, int]:
         """Labels of any rows, and the sweeps of k-means behind them."""
-        factor, model, scores = made
+        factor, model, scores = scored
         if k == 1:
             nothing = Codebook("bas", np.zeros((1, 0)), np.ones(1))
             return CodeLabels(factor, model.leading(1), nothing), 1
@@ -511,11 +532,11 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ) -> None:
         """Say in words where the labels are not determined by the data."""
         if found.n_clamped and k > 1:
-            tell = record.warn if found.n_clamped > MUTE * n_train else record.note
+            tell = record.warn if found.n_clamped > IGNORED * n_train else record.note
             tell(
                 f"{found.n_clamped:,} of {n_train:,} training rows have no positive degree in the "
-                "low-rank graph and no say: its approximation is too coarse for them; raise rank, "
-                "or use a smaller gamma"
+                "low-rank graph and are ignored: its approximation is too coarse for them; raise "
+                "rank, or use a smaller gamma"
             )
         gaps = -np.diff(found.values[: k - 1])
         if self.encoding == "blf" and k > 2 and (gaps < DEGENERATE).any():
@@ -526,7 +547,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 "encoding='ams' or 'bas'"
             )
 
-    def _labels_by(self) -> CodeLabels:
+    def _fitted_labeller(self) -> CodeLabels:
         model = ScoreMap(self.coefficients_, self.degree_coefficients_, self.bias_)
         return CodeLabels(self.factor_, model, self.codebook_)
 
@@ -540,46 +561,43 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return Work(self._parts(k), n_train, sweeps, k, trial, solving, dense_memory)
 
     def _labeller(self) -> Any:
-        return self._labels_by().counted_labels
+        return self._fitted_labeller().counted_labels
 
     def _embedder(self) -> Any:
-        return self._labels_by().scores
+        return self._fitted_labeller().scores
 
-    def _remember(
-        self, done: Done, problem: Problem, approximation: Any, factor: Any, record: Recorder
-    ) -> KernelSpectralClustering:
+    def _remember_fit(
+        self, fit: KscFit, problem: Problem, approximation: Any, factor: Any, record: Recorder
+    ) -> Any:
         """All fitted state, at once and last."""
-        order = numbering(done.weights, done.labels_by.codebook.prototypes)
-        by = done.labels_by.reordered(order)
-        kernel = raw_kernel(by.factor)
+        order = numbering(fit.weights, fit.labeller.codebook.prototypes)
+        by = fit.labeller.reordered(order)
         k = len(by.codebook)
-        fitted = self._common_state(problem, order, done.labels, done.weights) | {
-            "kernel_": kernel,
+        fitted = self._common_state(problem, order, fit.labels, fit.weights) | {
+            "kernel_": by.factor.raw_kernel(),
             "factor_": by.factor,
-            "eigenvalues_": done.eigenvalues[: max(k - 1, 0)],
+            "eigenvalues_": fit.eigenvalues[: max(k - 1, 0)],
             "coefficients_": by.model.coefficients,
             "degree_coefficients_": by.model.degree_coefficients,
             "bias_": by.model.bias,
             "codebook_": by.codebook,
-            "degrees_": done.degrees,
+            "degrees_": fit.degrees,
             "n_clusters_": k,
-            "n_iter_": done.n_iter,
-            "selection_": done.selection,
+            "n_iter_": fit.n_iter,
+            "selection_": fit.selection,
         }
-        if isinstance(factor, PivotFactor):
-            fitted["pivots_"] = factor.pivot_ids.copy()
-        fitted["report_"] = self._report(
+        if (pivots := factor.reduced_set()) is not None:
+            fitted["pivots_"] = pivots
+        return self._remember(
+            fitted,
             problem,
             approximation,
-            factor,
-            done.weights[order],
             record,
-            kernel=repr(kernel),
+            rank=factor.rank,
+            trace_error=factor.trace_error,
             eigenvalues=tuple(map(float, fitted["eigenvalues_"])),
-            trust=done.trust,
+            trust=fit.trust,
         )
-        record.raise_warnings()
-        return self._install(fitted, problem)
 
     @property
     def _n_features_out(self) -> int:
@@ -592,10 +610,10 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class KscFit:
     """What a fit found, before it is remembered."""
 
-    labels_by: CodeLabels
+    labeller: CodeLabels
     eigenvalues: FloatArray
     degrees: FloatArray
     labels: IdArray | None
@@ -605,8 +623,8 @@ class Done:
     trust: Any
 
 
-def _again(F: FloatArray, train: Problem, k: int) -> Again:
-    """Scores and their directions, made again by some of the training rows."""
+def _resampler(F: FloatArray, train: Problem, k: int) -> Resampler:
+    """Scores and their directions, made again from part of the training rows."""
     some = judges(train.sample)
     return by_scores(F[some], train.sample.weights[some], k)
 
@@ -623,7 +641,7 @@ def _warn_of_rivals(selection: Selection, record: Recorder) -> None:
     )
 
 
-def _story(selection: Selection, *, is_auto: bool) -> str:
+def _selection_note(selection: Selection, *, is_auto: bool) -> str:
     """How the number of clusters and the bandwidth were chosen."""
     best, others = selection.best, selection.ranking()[1:3]
     what = f"n_clusters={best.n_clusters}" if is_auto else ""

@@ -19,7 +19,7 @@ from mercer.estimators.needs import demand_sample, demand_start
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import check_values
-from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.kernels.given import GramMatrix
 from mercer.kernels.names import as_kernel
 from mercer.kernels.probe import is_resolved, probe_kernel
 from mercer.partitions.quality import SAMPLE_ROWS
@@ -37,7 +37,7 @@ from mercer.rows.weights import in_own_unit
 SINGLE_RANGE = (1e-9, 1e9)  # float32 works within, where a kernel needs rows in their own units
 
 
-def pose(
+def prepare_problem(
     estimator: Any,
     X: Any,
     sample_weight: Any,
@@ -51,11 +51,11 @@ def pose(
     is_used: bool = True,
     takes_graph: bool = False,
 ) -> Problem:
-    """Check X and the weights, choose the rows that choose, resolve the kernel.
+    """Check X and the weights, draw the sample, resolve the kernel.
 
     `least_mean`: the mean similarity that an automatic bandwidth must reach (see Kernel.resolve).
-    `least_rows`: as many rows as clusters are asked for. `most_rows`: so many are enough to choose
-    by. `kernel`: instead of the estimator's.
+    `least_rows`: as many rows as clusters are asked for. `most_rows`: a sample of so many is
+    enough. `kernel`: instead of the estimator's.
     `is_used`: whether the kernel will be evaluated, or only tells how rows are to be formatted.
     `takes_graph`: whether a precomputed matrix may be sparse.
     """
@@ -72,7 +72,7 @@ def pose(
         summary = summarize(source, block_rows=block_rows, weights=weights)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
-        if isinstance(kernel, Precomputed):
+        if kernel.is_precomputed:
             sample, kernel = _precomputed_sample(source, weights, takes_graph)
         else:
             sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
@@ -91,7 +91,7 @@ def pose(
 
 
 def sampled_rows(problem: Problem) -> Rows:
-    """A few of the rows that choose, as they came: the sample has an order of its own, by hash."""
+    """A few rows of the sample as they came: the sample has an order of its own, by hash."""
     sample = problem.sample
     few = sample.ids[:SAMPLE_ROWS]
     if problem.source.in_memory:

@@ -13,86 +13,111 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._run.progress import LineWriter, listening
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
-from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, IdArray, RandomState
-from mercer.embeddings.angles import block_notes
-from mercer.embeddings.gaps import CLEAR, SURE, gap_warnings, ranked_gaps, relative_gap, strength
-from mercer.embeddings.spectral import SpectralMap, spectral_map
+from mercer.embeddings.angles import factor_notes
+from mercer.embeddings.gaps import (
+    CLEAR,
+    SURE,
+    gap_warnings,
+    ranked_gaps,
+    relative_gap,
+    strength,
+)
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, eigen_memory, point_memory
-from mercer.estimators.problem import pose
-from mercer.factors.binning import RandomBinning
-from mercer.factors.landmarks import Edges, LandmarkGraph, Landmarks
+from mercer.estimators.problem import prepare_problem
+from mercer.factors.base import Approximation, SpectralMap
 from mercer.factors.names import as_approximation
-from mercer.factors.neighbors import AffinityGraph, GivenAffinity, Neighbors
-from mercer.factors.problem import Problem, fit_factor, raw_kernel
-from mercer.factors.quantized import Quantized, QuantizedFactor
-from mercer.kernels.given import Precomputed
-from mercer.kernels.names import as_kernel
+from mercer.factors.problem import Problem, fit_factor
+from mercer.kernels.names import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.assignment import label_rows
 from mercer.partitions.cones import Cones, find_cones
-from mercer.partitions.ensemble import WIDEST, make_bases, make_consensus
-from mercer.partitions.labellers import AllLabels, EnsembleLabels, cone_labels
-from mercer.partitions.resampling import Again, Fit, by_cones, by_factor, by_landmarks, judges
-from mercer.rows.sample import Sample, evenly
+from mercer.partitions.ensemble import WIDEST, EnsembleLabeller, make_bases, make_consensus
+from mercer.partitions.resampling import FitEvidence, by_cones, judges
 from mercer.rows.source import Source
 from mercer.trust.diagnosis import diagnose
 
-ENSEMBLE_RANK = 2000  # landmarks of an ensemble, by rank="auto"
 MOST_CLUSTERS = 15  # that n_clusters="auto" looks at
 SELF_SCALED = "gamma by the mean distance of rows to their landmarks"
-NAMED_RANK = 256  # of a dense approximation, by rank="auto"
-GRAPHS_OF_ROWS = (Landmarks, Neighbors)  # by Euclidean distance, and can scale themselves
 
 
 class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Clusters of any shape, by the leading eigenvectors of a graph between rows.
 
-    By default rows are tied to their nearest landmarks and the eigenproblem is solved on the
-    landmarks alone (LSC, U-SPEC): 10⁷ rows in the plane take seconds, and a new row's label costs
-    what finding its landmarks costs. `ensemble=20` joins many partitions of the same graph: 2.5
-    (mnist) to 8 times slower (small sets), better where clusters are many or vague. Other
+    By default rows are connected to their nearest landmarks and the eigenproblem is solved on the
+    landmarks alone [cai2015, huang2020]: 10⁷ rows in the plane take seconds, and a new row's label
+    costs what finding its landmarks costs. `ensemble=20` joins many partitions of the same graph:
+    2.5 (mnist) to 8 times slower (small sets), better where clusters are many or vague. Other
     approximations take any kernel: W ≈ F Fᵀ, eigenvectors of Fᵀ D⁻¹ F.
 
-    Up to 100,000 distinct rows all take part; beyond, a seeded sample makes the graph and one pass
+    Up to 100,000 distinct rows are fitted; beyond, a seeded sample makes the graph and one pass
     labels every row. Labels are the same for any block size and number of threads.
 
     Parameters
     ----------
-    n_clusters : number of clusters; "auto" takes the largest relative gap of the spectrum, keeps
-        the ranking in `n_clusters_ranking_` and warns where it is not clear.
-    kernel : None is the approximation's own (landmarks: a Gaussian that scales itself; binning:
-        the Laplacian, the only kernel it can represent; else RBF); or a name, an object, a
-        function. "precomputed": X is the graph, a symmetric matrix of affinities, dense or sparse,
-        and the eigenvectors are those of it as it is (with another approximation: of its
-        approximation, for positive semi-definite matrices); `predict` then takes rows of
-        affinities to the items of the fit.
-    gamma : bandwidth of a kernel given by name.
-    approximation : "landmarks", "neighbors" (a graph between the rows themselves: dearer),
-        "binning" (paper 003: random grids, in bins of which rows meet), "quantized" (paper 002:
-        blocks of near rows), "cholesky", "nystrom", "fourier", "exact", or an object such as
-        ``Quantized(radius=0.5)``.
-    rank : landmarks, grids, pivots or features; "auto" lets the approximation decide.
-    ensemble : number of base partitions (landmarks only); None for a single one.
-    assign_labels : "kmeans" or "cluster_qr" on the eigenvectors.
-    eigen_solver : "auto", "dense", "arpack", "lobpcg" or "primme".
-    n_init, max_iter, tol : of k-means on the eigenvectors (on landmarks: cheap).
-    max_memory, n_jobs, verbose, random_state : as in `KernelKMeans`.
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" takes the largest relative gap of the spectrum, keeps the
+        ranking in `n_clusters_ranking_` and warns where it is not clear.
+    kernel : str, kernel object, callable or None, default=None
+        None is the approximation's own: for landmarks and neighbours a Gaussian that scales
+        itself, for binning the Laplacian, else RBF. With "precomputed" X is the graph, a symmetric
+        matrix of affinities, dense or sparse, whose eigenvectors are used as they are (with
+        another approximation than the default: those of its approximation, for positive
+        semi-definite matrices); `predict` then takes rows of affinities to the items of the fit.
+    gamma : float, "auto", "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name.
+    approximation : str or approximation object, default="landmarks"
+        "landmarks", "neighbors" (a graph between the rows themselves: slower), "binning" (random
+        grids [wu2018]), "quantized" (blocks of near rows [zhang2006]), "cholesky", "nystrom",
+        "fourier", "exact", or an object such as ``Quantized(radius=0.5)``.
+    rank : int or "auto", default="auto"
+        Number of landmarks, grids, pivots or features; "auto" lets the approximation decide.
+    ensemble : int or None, default=None
+        Number of base partitions, for landmarks only; None makes a single one.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How clusters are found in the eigenvectors.
+    eigen_solver : {"auto", "dense", "arpack", "lobpcg", "primme"}, default="auto"
+        Solver of the eigenproblem.
+    n_init : int, default=10
+        Runs of k-means on the eigenvectors; the best is kept.
+    max_iter : int, default=300
+        Sweeps of a run of k-means at most.
+    tol : float, default=1e-4
+        A run ends when the centres move by less than this, relative to the variance.
+    max_memory : int, str or None, default=None
+        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+    n_jobs : int or None, default=None
+        Number of threads.
+    verbose : int, default=0
+        1 writes progress to standard error.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
 
     Attributes
     ----------
-    labels_ : (n,) cluster of each row, numbered by decreasing weight (rows in memory only).
-    cluster_weights_ : (k,) total weight of each cluster.
-    eigenvalues_ : of the normalised graph, largest first; the top one is 1.
-    n_clusters_ : how many clusters there are.
-    n_clusters_ranking_ : (k, relative gap) pairs, best first.
-    spectrum_, seed_ : what `labels_path` cuts (not in model files).
-    factor_, kernel_, report_ : the graph or factor, the kernel, the story of the fit.
+    labels_ : array of shape (n_rows,)
+        Cluster of each row, numbered by decreasing weight (rows in memory only).
+    cluster_weights_ : array of shape (n_clusters,)
+        Total weight of each cluster.
+    eigenvalues_ : array
+        Of the normalised graph, largest first; the top one is 1.
+    n_clusters_ : int
+        Number of clusters.
+    n_clusters_ranking_ : list of (int, float)
+        Numbers of clusters with their relative gaps, best first.
+    spectrum_, seed_ : SpectralMap, int
+        What `labels_path` partitions (not in model files).
+    factor_ : Factor
+        The graph or factor.
+    kernel_ : Kernel
+        The kernel with its bandwidth as a number.
+    report_ : Report
+        The fit report.
 
     Examples
     --------
@@ -158,12 +183,27 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralClustering:
-        """Cluster the rows of X (anything `mercer.as_source` takes)."""
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : anything that `mercer.as_source` takes
+            The rows.
+        y : ignored
+            For scikit-learn's pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         approximation, kernel = self._parts()
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            problem = pose(
+        is_self_scaled = self._is_self_scaled(approximation)
+        with self._running():
+            problem = prepare_problem(
                 self,
                 X,
                 sample_weight,
@@ -171,39 +211,41 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 record=record,
                 kernel=kernel,
                 least_rows=1 if self.n_clusters == "auto" else int(self.n_clusters),
-                is_used=not (
-                    self._is_self_scaled(approximation) or isinstance(approximation, GivenAffinity)
-                ),
-                takes_graph=isinstance(approximation, GivenAffinity),
+                is_used=not (is_self_scaled or approximation.takes_graph),
+                takes_graph=approximation.takes_graph,
             )
+            if is_self_scaled:
+                problem = replace(problem, kernel=None, bandwidth=SELF_SCALED)
             most = self._most_clusters(problem, record)
             with record.stage("factor"):
                 factor = self._factor(approximation, problem, most, rng=rng, threads=threads)
             with record.stage("eigenvectors"):
-                found = self._spectral_map(factor, problem, most, rng=rng, threads=threads)
+                solver: Any = self.eigen_solver
+                found = factor.spectral_map(
+                    problem.sample, self._n_vectors(most), solver=solver, rng=rng, threads=threads
+                )
             ranking = ranked_gaps(found.values, MOST_CLUSTERS)
-            k = self._settled_clusters(most, ranking, factor, found, record)
+            k = self._settled_clusters(most, ranking, found, record)
             seed = int(rng.integers(2**63))
             with record.stage("clusters"):
-                labels_by, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
-                again = _again(factor, found, labels_by, problem.sample, k)
+                labeller, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
+                resampling = labeller.resample(
+                    factor, found, problem.sample, judges(problem.sample), k
+                )
                 if not problem.source.in_memory:
                     factor = factor.forget_training()  # goes before all rows come
             with record.stage("labels"):
-                labels, weights = _label_all(labels_by, factor, k, problem, threads=threads)
-            if isinstance(factor, QuantizedFactor):
-                block_notes(factor, found.values, k, record)
-            if (n_empty := int((weights == 0).sum())) and problem.weights is None:
-                record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
-            _warn_of_map(found, k, record)
+                labels, weights = _label_all(labeller, factor, k, problem, threads=threads)
+            factor_notes(factor, found.values, k, record, total_weight=float(weights.sum()))
+            _warn_of_map(found, weights, k, problem, record)
             trust = diagnose(
-                Fit(
+                FitEvidence(
                     weights,
                     labels,
-                    labels_by.labels(),
-                    again,
-                    None if self._is_self_scaled(approximation) else problem.kernel,
-                    is_graph=isinstance(factor, AffinityGraph),
+                    labeller.labels(),
+                    by_cones(resampling, k),
+                    problem.kernel,
+                    is_graph=factor.is_graph,
                     trace_error=factor.trace_error,
                     n_clamped=found.n_clamped,
                     eigenvalues=found.values,
@@ -212,17 +254,38 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 problem,
                 record,
             )
-        found_here = Found(found, labels_by, labels, weights, ranking, n_iter, seed, trust)
-        return self._remember(found_here, problem, approximation, record)
+        fit = SpectralFit(found, labeller, labels, weights, ranking, n_iter, seed, trust)
+        return self._remember_fit(fit, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
-        """Unit coordinates of each row by the leading eigenvectors (or the consensus): (n, m)."""
+        """Unit coordinates of each row by the leading eigenvectors, or by the consensus.
+
+        Parameters
+        ----------
+        X : anything that `mercer.as_source` takes
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_coordinates)
+        """
         tiles, _ = self._work(X, self._embedder, stage="transform")
         return np.concatenate([tile for _, tile in tiles])
 
     def memberships(self, X: Any) -> FloatArray:
-        """How much each row belongs to each cluster: ∝ 1 / (1 - cosine to its direction)."""
-        distances = 1.0 - self.transform(X) @ self._labels_by().directions.T
+        """How much each row belongs to each cluster: ∝ 1 / (1 - cosine to its direction).
+
+        Parameters
+        ----------
+        X : anything that `mercer.as_source` takes
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_clusters)
+            Shares that sum to 1.
+        """
+        distances = 1.0 - self.transform(X) @ self._fitted_labeller().directions.T
         closeness = 1.0 / np.maximum(distances, 1e-12)
         shares: FloatArray = closeness / closeness.sum(axis=1, keepdims=True)
         return shares
@@ -233,12 +296,24 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         Only the partition of the eigenvectors is made anew, so that this costs little more than
         one `predict`. The fit must have found enough eigenvectors: ask it for the largest number
         (or "auto", which looks at 15). Clusters are numbered by how many rows of X they have.
+
+        Parameters
+        ----------
+        X : anything that `mercer.as_source` takes
+            The rows.
+        n_clusters : iterable of int
+            Numbers of clusters.
+
+        Returns
+        -------
+        dict of int to array of shape (n_rows,)
         """
         check_is_fitted(self)
         found, seed = self._spectrum()
         sizes = [self._checked_size(k, found) for k in n_clusters]
-        cuts = [self._cut(self.factor_, found, k, seed)[0] for k in sizes]
-        tiles, n_rows = self._work(X, lambda: AllLabels(tuple(cuts)).labels, stage="labels")
+        cuts = tuple(self._cut(self.factor_, found, k, seed)[0] for k in sizes)
+        make = partial(self.factor_.labels_of_cuts, cuts)
+        tiles, n_rows = self._work(X, lambda: make, stage="labels")
         path = np.empty((len(cuts), n_rows), np.intp)
         for start, tile in tiles:
             path[:, start : start + tile.shape[1]] = tile
@@ -269,118 +344,54 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             )
         return int(k)
 
-    def _parts(self) -> tuple[Any, Any]:
+    def _parts(self) -> tuple[Approximation, Any]:
         """The approximation and the kernel, in agreement with each other."""
-        by_name = isinstance(self.approximation, str)
-        is_given = isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"
-        if by_name and self.approximation in ("landmarks", "neighbors"):
-            approximation: Any = self._graph(is_given)
-        elif by_name and self.rank == "auto":
-            named: Any = self.approximation
-            approximation = as_approximation(named, NAMED_RANK, default_rank=NAMED_RANK)
-        else:
-            rank: Any = self.rank
-            default: Any = "auto" if rank == "auto" or not by_name else NAMED_RANK
-            approximation = as_approximation(self.approximation, rank, default_rank=default)
-        if isinstance(approximation, GRAPHS_OF_ROWS) and is_given:
-            raise ValueError(
-                f"{type(approximation).__name__} needs rows, but kernel='precomputed' brings a "
-                "matrix: leave approximation as it is to cluster by these affinities, or use "
-                "'exact' or 'cholesky'"
-            )
-        if not isinstance(approximation, Landmarks) and self.ensemble is not None:
-            raise ValueError(
-                "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
-            )
-        own = "laplacian" if isinstance(approximation, RandomBinning) else "rbf"
+        approximation = as_approximation(
+            self.approximation, self.rank, default_rank="auto", is_given=is_precomputed(self.kernel)
+        )
+        if self.ensemble is not None:
+            approximation = approximation.for_ensemble()
+        own = approximation.default_kernel
         kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
-        if isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning, Quantized)):
-            approximation.check(kernel)
+        approximation.check(kernel)
         return approximation, kernel
 
-    def _graph(self, is_given: bool) -> Any:
-        """The graph that `approximation` names, or the one that came as X."""
-        if self.approximation == "landmarks" and not is_given:
-            wide = self.ensemble is not None and self.rank == "auto"
-            return Landmarks(ENSEMBLE_RANK if wide else self.rank)
-        if self.rank != "auto":
-            raise ValueError(
-                f"rank={self.rank} is given, but a graph between the rows themselves has no rank; "
-                "leave rank='auto' (Neighbors(n_neighbors=…) tells how many ties a row has)"
-            )
-        return GivenAffinity() if self.approximation == "landmarks" else Neighbors()
-
-    def _is_self_scaled(self, approximation: Any) -> bool:
-        own = self.kernel is None and isinstance(self.gamma, str) and self.gamma == "auto"
-        return isinstance(approximation, GRAPHS_OF_ROWS) and own
+    def _is_self_scaled(self, approximation: Approximation) -> bool:
+        is_auto = isinstance(self.gamma, str) and self.gamma == "auto"
+        return approximation.scales_itself and self.kernel is None and is_auto
 
     def _most_clusters(self, problem: Problem, record: Recorder) -> int:
         """Clusters asked for (with "auto": looked at), as far as there are distinct rows."""
         if self.n_clusters == "auto":
             return min(MOST_CLUSTERS, max(len(problem.sample) - 1, 1))
-        asked = int(self.n_clusters)
-        return self._feasible_clusters(asked, problem, record)
+        return self._feasible_clusters(int(self.n_clusters), problem, record)
 
-    def _factor(
-        self,
-        approximation: Any,
-        problem: Problem,
-        most: int,
-        *,
-        rng: np.random.Generator,
-        threads: int,
-    ) -> Any:
-        rank = getattr(approximation, "rank", "auto")
-        if isinstance(rank, Integral) and rank < most and self.n_clusters != "auto":
-            raise ValueError(f"rank={rank} cannot tell n_clusters={most} apart; raise rank")
-        if isinstance(approximation, Quantized):
-            blocks = fit_factor(approximation, problem, rng=rng, threads=threads, keep_rows=False)
-            if len(blocks.block_weights) < most and self.n_clusters != "auto":
-                raise ValueError(
-                    f"radius={approximation.radius} leaves {len(blocks.block_weights)} "
-                    f"representatives, which cannot tell n_clusters={most} apart; lower radius"
-                )
-            return blocks
-        if not isinstance(approximation, GRAPHS_OF_ROWS):
-            return fit_factor(approximation, problem, rng=rng, threads=threads)
-        if self._is_self_scaled(approximation):
-            problem = replace(problem, kernel=None)  # the graph scales itself
-        return fit_factor(approximation, problem, rng=rng, threads=threads, n_clusters=most)
+    def _factor(self, approximation: Approximation, problem: Problem, most: int, **how: Any) -> Any:
+        """The graph or factor, if it can separate the clusters asked for."""
+        if self.n_clusters != "auto":
+            approximation.check_clusters(most)
+        factor = fit_factor(approximation, problem, n_clusters=most, **how)
+        if self.n_clusters != "auto":
+            factor.check_clusters(most)
+        return factor
 
-    def _spectral_map(
-        self,
-        factor: Any,
-        problem: Problem,
-        most: int,
-        *,
-        rng: np.random.Generator,
-        threads: int,
-    ) -> SpectralMap:
+    def _n_vectors(self, most: int) -> int:
         """As many eigenvectors as clusters, one more for the gap, three times for an ensemble."""
-        n_vectors = most + 1 if self.ensemble is None else WIDEST * most + 1
-        solver: Any = self.eigen_solver
-        return spectral_map(
-            factor, problem.sample, n_vectors, solver=solver, rng=rng, threads=threads
-        )
+        return most + 1 if self.ensemble is None else WIDEST * most + 1
 
     def _settled_clusters(
-        self,
-        most: int,
-        ranking: list[tuple[int, float]],
-        factor: Any,
-        found: SpectralMap,
-        record: Recorder,
+        self, most: int, ranking: list[tuple[int, float]], found: SpectralMap, record: Recorder
     ) -> int:
-        """As many as asked for, if a given graph tells so many apart; or by the largest gap."""
-        told = found.vectors.shape[1]
-        if self.n_clusters != "auto" and isinstance(factor, AffinityGraph) and most > told:
-            record.warn(
-                f"the graph has {told} eigenvectors of positive eigenvalues, so that {told} "
-                f"clusters were made instead of {most}: nothing in it tells more of them apart"
-            )
-            return told
+        """As many as asked for, if the graph can separate so many; or by the largest gap."""
         if self.n_clusters != "auto":
-            return most
+            limit = found.most_clusters
+            if limit is None or most <= limit:
+                return most
+            record.warn(
+                f"the graph has {limit} eigenvectors of positive eigenvalues, so that {limit} "
+                f"clusters were made instead of {most}: it cannot separate more of them"
+            )
+            return limit
         if not ranking:
             return 1
         best, gap = ranking[0]
@@ -416,13 +427,13 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             consensus = make_consensus(
                 bases, factor.training_edges, problem.sample, k, n_init=self.n_init, rng=rng
             )
-            return EnsembleLabels(kept, consensus), consensus.n_iter
-        labels_by, cones = self._cut(kept, found, k, seed)
+            return EnsembleLabeller(kept, consensus), consensus.n_iter
+        labeller, cones = self._cut(kept, found, k, seed)
         if not cones.is_converged:
             record.warn(
                 f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
             )
-        return labels_by, cones.n_iter
+        return labeller, cones.n_iter
 
     def _cut(self, factor: Any, found: SpectralMap, k: int, seed: int) -> tuple[Any, Cones]:
         """k cones of the first k coordinates: for one seed and k always the same."""
@@ -438,86 +449,74 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             tol=self.tol,
         )
         vectors = np.ascontiguousarray(found.vectors[:, :m])
-        return cone_labels(factor, vectors, cones.directions), cones
+        return factor.labeller(vectors, cones.directions), cones
 
     @property
     def _n_features_out(self) -> int:
-        return int(self._labels_by().directions.shape[1])
+        return int(self._fitted_labeller().directions.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
-    def _labels_by(self) -> Any:
+    def _fitted_labeller(self) -> Any:
         if self.consensus_ is not None:
-            return EnsembleLabels(self.factor_, self.consensus_)
-        return cone_labels(self.factor_, self.vectors_, self.directions_)
+            return EnsembleLabeller(self.factor_, self.consensus_)
+        return self.factor_.labeller(self.vectors_, self.directions_)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         approximation, _ = self._parts()
-        seen = source.in_memory and sample_rows == source.n_rows  # labels come with the graph
+        is_whole = source.in_memory and sample_rows == source.n_rows
         most = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        at_hand = seen and isinstance(approximation, (*GRAPHS_OF_ROWS, RandomBinning))
-        sweeps = () if at_hand else (Sweep("labels"),)
+        sweeps = () if is_whole and approximation.labels_training else (Sweep("labels"),)
         n_vectors = (MOST_CLUSTERS if self.n_clusters == "auto" else most) + 1
         n_vectors *= 1 if self.ensemble is None else WIDEST
         solving, kept = partial(eigen_memory, n_vectors), partial(point_memory, n_vectors)
         return Work(approximation, sample_rows, sweeps, most, solving=solving, kept=kept)
 
     def _labeller(self) -> Any:
-        return self._labels_by().counted_labels
+        return self._fitted_labeller().counted_labels
 
     def _embedder(self) -> Any:
-        return self._labels_by().coordinates
+        return self._fitted_labeller().coordinates
 
-    def _remember(
-        self, found: Found, problem: Problem, approximation: Any, record: Recorder
-    ) -> SpectralClustering:
+    def _remember_fit(
+        self, fit: SpectralFit, problem: Problem, approximation: Any, record: Recorder
+    ) -> Any:
         """All fitted state, at once and last."""
-        weights = found.weights
-        order = numbering(weights, found.labels_by.directions)
-        ordered = found.labels_by.reordered(order)
-        factor, kernel = ordered.factor, raw_kernel(ordered.factor)
-        is_ensemble = isinstance(ordered, EnsembleLabels)
-        fitted = self._common_state(problem, order, found.labels, weights) | {
-            "kernel_": kernel,
-            "factor_": factor,
-            "eigenvalues_": found.map.values,
-            "consensus_": ordered.consensus if is_ensemble else None,
-            "vectors_": None if is_ensemble else ordered.vectors,
-            "directions_": None if is_ensemble else ordered.directions,
-            "n_clusters_": len(weights),
-            "n_clusters_ranking_": found.ranking,
-            "n_iter_": found.n_iter,
-            "spectrum_": found.map,
-            "seed_": found.seed,
+        order = numbering(fit.weights, fit.labeller.directions)
+        ordered = fit.labeller.reordered(order)
+        k, found = len(fit.weights), fit.map
+        fitted = self._common_state(problem, order, fit.labels, fit.weights) | {
+            "kernel_": ordered.factor.raw_kernel(),
+            "factor_": ordered.factor,
+            "eigenvalues_": found.values,
+            "n_clusters_": k,
+            "n_clusters_ranking_": fit.ranking,
+            "n_iter_": fit.n_iter,
+            "spectrum_": found,
+            "seed_": fit.seed,
         }
-        words = {"bandwidth": SELF_SCALED} if self._is_self_scaled(approximation) else {}
-        fitted["report_"] = self._report(
+        return self._remember(
+            fitted | ordered.fitted_state(),
             problem,
             approximation,
-            factor,
-            weights[order],
             record,
-            kernel=repr(kernel),
-            eigenvalues=tuple(map(float, found.map.values)),
-            residuals=tuple(map(float, found.map.residuals)),
-            solver=found.map.solver,
-            trust=found.trust,
-            gap=relative_gap(found.map.values, len(weights)),
-            **words,
+            eigenvalues=tuple(map(float, found.values)),
+            residuals=tuple(map(float, found.residuals)),
+            solver=found.solver,
+            trust=fit.trust,
+            gap=relative_gap(found.values, k),
         )
-        record.raise_warnings()
-        return self._install(fitted, problem)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SpectralFit:
     """What a fit found, before it is remembered."""
 
     map: SpectralMap
-    labels_by: Any
+    labeller: Any
     labels: IdArray | None
     weights: FloatArray
     ranking: list[tuple[int, float]]
@@ -526,31 +525,18 @@ class Found:
     trust: Any
 
 
-def _again(factor: Any, found: SpectralMap, labels_by: Any, sample: Sample, k: int) -> Again:
-    """The partition, made again by part of the rows, as far as the kind of factor allows."""
-    few = judges(sample)
-    if isinstance(labels_by, EnsembleLabels):
-        edges = factor.training_edges
-        some = Edges(edges.idx[few], edges.weights[few])
-        return by_cones(labels_by.consensus.coordinates(some), sample.weights[few], k)
-    if isinstance(factor, LandmarkGraph) and not factor.ties_rows:
-        return by_landmarks(factor, found, sample.weights, k, few)
-    F = getattr(factor, "training_rows", None)
-    if F is not None:
-        return by_factor(F[few].astype(np.float64), sample.weights[few], k)
-    ids = evenly(len(found.points), len(few))
-    points = found.points[ids, : min(k, found.points.shape[1])]
-    return by_cones(points, found.point_weights[ids], k)
-
-
-def _warn_of_map(found: SpectralMap, k: int, record: Recorder) -> None:
-    """What the eigenvectors leave open, and rows that had no part in them."""
+def _warn_of_map(
+    found: SpectralMap, weights: FloatArray, k: int, problem: Problem, record: Recorder
+) -> None:
+    """Clusters without rows, what the eigenvectors leave open, and rows that were ignored."""
+    if (n_empty := int((weights == 0).sum())) and problem.weights is None:
+        record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
     if k > 1:
         gap_warnings(found.values, found.residuals, k, record)
-    if found.n_alone:
+    if found.n_isolated:
         record.warn(
-            f"{found.n_alone:,} rows are tied to no other, not even to themselves: nothing "
-            "tells their cluster, and they went to one of them; give them affinities"
+            f"{found.n_isolated:,} rows have no edge, not even to themselves: their cluster is "
+            "arbitrary; give them affinities"
         )
     if found.n_clamped:
         record.warn(
@@ -560,13 +546,13 @@ def _warn_of_map(found: SpectralMap, k: int, record: Recorder) -> None:
 
 
 def _label_all(
-    labels_by: Any, factor: Any, k: int, problem: Problem, *, threads: int
+    labeller: Any, factor: Any, k: int, problem: Problem, *, threads: int
 ) -> tuple[IdArray | None, FloatArray]:
-    """Labels of all rows; what the factor knows of the rows it saw is not computed again."""
+    """Labels of all rows; what the factor knows of the sample is not computed again."""
     inverse, source = problem.sample.inverse, problem.source
-    seen = inverse is not None and source.in_memory
-    of_sample = labels_by.labels_of_training(factor, problem.sample) if seen else None
+    is_held = inverse is not None and source.in_memory
+    of_sample = labeller.labels_of_training(factor, problem.sample) if is_held else None
     if of_sample is None:
-        return label_rows(labels_by.labels, k, problem, threads=threads)
+        return label_rows(labeller.labels, k, problem, threads=threads)
     labels = of_sample[inverse]
     return labels, np.bincount(labels, weights=problem.weights, minlength=k).astype(np.float64)

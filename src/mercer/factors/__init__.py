@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mercer.factors.base import Approximation, Factor, PivotFactor
+from mercer.factors.base import Approximation, Factor
 from mercer.factors.binning import BinningFactor, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
+from mercer.factors.dense import PivotFactor
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.neighbors import Neighbors

@@ -1,164 +1,322 @@
-"""What a factor is: a low-rank stand-in for the kernel matrix, K ≈ F Fᵀ, row by row."""
+"""What every approximation and every factor answers, with defaults where one makes sense.
+
+An approximation makes a factor: a stand-in for the kernel matrix, K ≈ F Fᵀ or a sparse graph, that
+works row by row. Estimators ask these verbs and never which factor they have. A new approximation
+is one file with a subclass of each, and one line in `mercer.factors.names`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from mercer._run.types import FloatArray, IdArray
-from mercer.kernels.base import Columns, Kernel
+from mercer.kernels.base import Kernel
+from mercer.linalg.eigen import Solver
+from mercer.linalg.eigenpairs import Eigenpairs
+from mercer.linalg.products import unit_rows
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
-from mercer.rows.rows import Rows, cast
-from mercer.rows.sample import Sample
-from mercer.rows.source import TILE, spans
-from mercer.rows.summary import check_rows
+from mercer.rows.rows import Rows
+from mercer.rows.sample import Sample, evenly
+from mercer.rows.source import TILE
+from mercer.rows.summary import Columns, check_rows
 
-DRAW = 10  # rows per pivot to draw pivots from: more of them do not lower the error
+if TYPE_CHECKING:
+    from mercer.factors.problem import Problem
 
-
-class Factor(Protocol):
-    """Frozen; the same verbs for every approximation.
-
-    F = G @ mix, where G are cheap features of a row (kernel values against pivots, random
-    features) and `mix` a small matrix, so that what is linear in F can be folded into `mix` and
-    costs nothing per row.
-    """
-
-    @property
-    def rank(self) -> int: ...
-    @property
-    def trace_error(self) -> float | None:
-        """trace(K - F Fᵀ) / trace(K) on the rows it was fitted on, or None if unknown."""
-        ...
-
-    @property
-    def format(self) -> RowFormat: ...
-    @property
-    def mix(self) -> FloatArray: ...
-    @property
-    def training_rows(self) -> FloatArray | None:
-        """F of the rows it was fitted on, while it is kept."""
-        ...
-
-    def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
-        """G for rows in `format`, computed in `dtype`."""
-        ...
-
-    def rows(self, X: Any) -> FloatArray:
-        """F for any rows, seen or new."""
-        ...
-
-    def forget_training(self) -> Factor:
-        """The same without `training_rows`: what a fitted model keeps."""
-        ...
+CountedLabels: TypeAlias = tuple[IdArray, int]  # and how many of the rows no pivot sees
 
 
-class Approximation(Protocol):
-    """Makes factors; its parameters are the user's."""
+class Approximation(BaseEstimator):
+    """Makes factors of one kind; its parameters are the user's."""
 
-    def fit(self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1) -> Factor:
+    default_kernel = "rbf"  # what kernel=None stands for
+    default_rank: Any = 256  # of the approximation given by name
+    scales_itself = False  # without a kernel and gamma, the graph chooses its own bandwidth
+    takes_graph = False  # X itself is the graph
+    is_sparse = False  # the factor has edges or bins, and no training rows
+    has_dense_form = True  # `Factor.dense` gives features
+    labels_training = False  # labels of the rows of the fit come without a pass over them
+    makes_dense = False  # of sparse rows
+    growth = 1.0  # time on n rows ~ n**growth
+    rank: Any
+
+    @classmethod
+    def of_rank(cls, rank: int | None) -> Self:
+        """The approximation that its name and this rank stand for; None is the default rank."""
+        return cls(rank=cls.default_rank if rank is None else rank)
+
+    def fit(self, kernel: Any, X: Any, *, rng: np.random.Generator, threads: int = 1) -> Any:
         """A factor of the kernel on these rows (anything `as_source` takes, or a Sample)."""
-        ...
+        raise NotImplementedError
+
+    def fit_problem(
+        self, problem: Problem, *, rng: np.random.Generator, threads: int, n_clusters: int = 1
+    ) -> Any:
+        """A factor of a problem's kernel on its sample, which new rows can be compared with."""
+        context = self._context(problem, n_clusters)
+        factor = self.fit(problem.kernel, problem.sample, rng=rng, threads=threads, **context)
+        return factor.for_new_rows()
+
+    def _context(self, problem: Problem, n_clusters: int) -> dict[str, Any]:
+        """What `fit` takes beside the kernel and the sample."""
+        return {}
+
+    def check(self, kernel: Kernel | None) -> Any:
+        """Refuse parameters and kernels that no data could make right."""
+
+    def check_clusters(self, n_clusters: int) -> None:
+        """Refuse a rank that cannot separate so many clusters."""
+        rank = self.fixed_rank()
+        if rank is not None and rank < n_clusters:
+            raise ValueError(f"rank={rank} cannot separate n_clusters={n_clusters}; raise rank")
+
+    def fixed_rank(self) -> int | None:
+        """The rank as a number; None where there is none, or it is chosen later."""
+        rank = self.get_params(deep=False).get("rank")
+        return None if rank is None or isinstance(rank, str) else int(rank)
+
+    def for_given_matrix(self, *, by_name: bool) -> Approximation:
+        """What stands in when X is a matrix of affinities instead of rows."""
+        return self
+
+    def for_ensemble(self) -> Approximation:
+        """The same, sized for an ensemble of partitions."""
+        raise ValueError(
+            "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
+        )
+
+    def enough_rows(self) -> int | None:
+        """A draw of so many rows makes as good a factor as all of them (None: each row counts)."""
+        return None
+
+    def extra_passes(self, n_rows: int) -> int:
+        """Passes over all rows that a fit on a sample of `n_rows` makes."""
+        return 0
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         """Bytes that `fit` will hold on so many rows."""
-        ...
+        raise NotImplementedError
 
     def width(self, n_rows: int) -> int:
         """Columns of the dense factor of so many rows."""
-        ...
-
-    def dense_bytes(self, n_rows: int, itemsize: int) -> int:
-        """Bytes of the dense factor of so many rows, and of what it keeps of its fit."""
-        ...
-
-    def dense_memory(self, n_rows: int, itemsize: int) -> int:
-        """Bytes while that is made of what `fit` gives."""
-        ...
-
-    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
-        """Bytes while leading directions of its factor are found, the factor included."""
-        ...
-
-    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
-        """Bytes while so many rows are labelled by a factor of `n_rows`."""
-        ...
-
-    def enough_rows(self) -> int | None:
-        """A draw of so many rows chooses as well as all of them (None: each row counts)."""
-        ...
-
-
-class DenseSizes:
-    """How large a thin dense factor and the work with it are; for `rank` columns."""
-
-    rank: Any
-
-    def width(self, n_rows: int) -> int:
         return min(int(self.rank), n_rows)
 
     def dense_bytes(self, n_rows: int, itemsize: int) -> int:
+        """Bytes of the dense factor of so many rows, and of what it keeps of its fit."""
         return n_rows * self.width(n_rows) * itemsize
 
     def dense_memory(self, n_rows: int, itemsize: int) -> int:
+        """Bytes while the dense factor is made of what `fit` gives."""
         return self.dense_bytes(n_rows, itemsize)
 
     def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
-        """F, and scaled tiles of it or coordinates of all rows and the cones found in them."""
+        """Bytes while leading directions of its factor are found, the factor included.
+
+        F, and scaled tiles of it or coordinates of all rows and the cones found in them.
+        """
         width = self.width(n_rows)
         tile = min(n_rows, TILE) * width * (itemsize + 8) + 5 * 8 * width**2
         cones = n_rows * (2 * itemsize * n_vectors + 80)
         return n_rows * width * itemsize + max(tile, cones)
 
     def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
-        """Features of a tile in float64, and half as much while they are made."""
+        """Bytes while so many rows are labelled by a factor of `n_rows`.
+
+        Features of a tile in float64, and half as much while they are made.
+        """
         return 12 * tile_rows * self.width(n_rows)
 
 
-@dataclass(frozen=True, slots=True)
-class PivotFactor:
-    """F = k(X, pivots) @ mix: Cholesky, Nyström and exact factors."""
+def check_whole(name: str, value: Any, alternative: str = "") -> None:
+    """Refuse a parameter that is no whole number of 1 or more."""
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not (is_whole and value >= 1):
+        raise ValueError(f"{name}={value!r} must be {alternative}a whole number of 1 or more")
 
-    kernel: Kernel
+
+class Factor:
+    """A frozen value that knows the kernel between any rows; the verbs that all factors share.
+
+    Subclasses are dataclasses with `kernel` and `format`, with `rank` and `trace_error`, which is
+    trace(K - F Fᵀ) / trace(K) on the rows of the fit or None if unknown, and with `rows(X)`.
+    Fields whose names begin with ``training_`` serve the fit only.
+    """
+
+    __slots__ = ()
+
+    is_graph = False  # X is a graph: rows have no neighbours beside its edges
+
+    kernel: Any
     format: RowFormat
-    pivots: Rows  # (r, d) float64 in `format`: the rows the kernel is evaluated against
-    pivot_ids: IdArray  # (r,) their numbers in the source
-    mix: FloatArray  # (r, rank) float64
-    trace_error: float | None  # trace(K - F Fᵀ) / trace(K)
-    training_rows: FloatArray | None = field(default=None, repr=False, compare=False)
+    rank: Any
+    trace_error: Any
 
-    @property
-    def rank(self) -> int:
-        return int(self.mix.shape[1])
+    def rows(self, X: Any) -> Any:
+        """F, or the edges, for any rows, seen or new."""
+        raise NotImplementedError
 
-    def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
-        return self.kernel.against(cast(self.pivots, dtype))
+    def raw_kernel(self) -> Kernel:
+        """The kernel as a function of raw rows: what users see."""
+        kernel: Kernel = self.kernel.in_units(-self.format.exponent)
+        return kernel
 
-    def rows(self, X: Any) -> FloatArray:
-        source, dtype = as_source(X), self.format.dtype
-        features, mix = self.features(dtype), self.mix.astype(dtype)
-        F = np.empty((source.n_rows, self.rank), dtype)
-        for start, stop in spans(source.n_rows):
-            F[start:stop] = features(self.format.apply(source.read(start, stop))) @ mix
-        return F
+    def forget_training(self) -> Self:
+        """The same without what serves the fit only: what a fitted model keeps."""
+        held: Any = fields(self)  # type: ignore[arg-type]
+        names = [field.name for field in held if field.name.startswith("training_")]
+        return replace(self, **dict.fromkeys(names))  # type: ignore[type-var]
 
-    def forget_training(self) -> PivotFactor:
-        return replace(self, training_rows=None)
+    def for_new_rows(self) -> Self:
+        """The same with a kernel that takes rows it has not seen."""
+        return self
+
+    def with_kernel(self, kernel: Kernel) -> Any:
+        """A factor of another kernel on the same pivots."""
+        raise ValueError(
+            "kernel_cholesky needs pivots that are rows: use approximation='cholesky' or 'nystrom'"
+        )
+
+    def dense(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
+        """A factor with features of rows, and those of the sample as `training_rows`."""
+        raise NotImplementedError
+
+    def principal_form(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
+        """What kernel PCA works on: dense features, or fewer rows that stand for all."""
+        return self.dense(sample, rng=rng, threads=threads)
+
+    def spectral_map(
+        self,
+        sample: Sample,
+        n_vectors: int,
+        *,
+        solver: Solver,
+        rng: np.random.Generator,
+        threads: int = 1,
+    ) -> SpectralMap:
+        """The leading eigenvectors of the normalised graph, as coordinates of rows."""
+        raise NotImplementedError
+
+    def labeller(self, vectors: FloatArray, directions: FloatArray) -> ConeLabeller:
+        """Labels any rows by the direction nearest to their coordinates by `vectors`."""
+        raise NotImplementedError
+
+    def labels_of_cuts(self, cuts: tuple[ConeLabeller, ...]) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels by each of several partitions of this factor: (cuts, n)."""
+        deciders = [cut.labels() for cut in cuts]
+        return lambda rows: np.stack([decide(rows) for decide in deciders])
+
+    def resample(
+        self, found: SpectralMap, sample: Sample, judges: IdArray, n_clusters: int
+    ) -> Resampling:
+        """The spectral map from part of the rows; here its points stay as they are."""
+        ids = evenly(len(found.points), len(judges))
+        points = found.points[ids, : min(n_clusters, found.points.shape[1])]
+        Y, weights = unit_rows(np.asarray(points, np.float64)), found.point_weights[ids]
+        return Resampling(len(Y), lambda part, rng: (Y[part], weights[part], Y))
+
+    def check_clusters(self, n_clusters: int) -> None:
+        """Refuse more clusters than the factor can separate."""
+
+    def kept_share(self) -> float:
+        """Of the kernel, by what `dense` keeps of the factor."""
+        return 1.0
+
+    def reduced_set(self) -> IdArray | None:
+        """Row numbers of the pivots, where these are rows."""
+        return None
+
+    def notes(self) -> list[str]:
+        """What a report says of the approximation, beside its error."""
+        return []
+
+    def error_norm(self, total_weight: float, *, is_normalized: bool) -> float | None:
+        """A bound or an estimate of ‖K - K̂‖₂ on the rows of the fit; None if unknown."""
+        return None
 
 
-def pivot_factor(
-    kernel: Kernel, sample: Sample, pivots: IdArray, mix: FloatArray, **values: Any
-) -> PivotFactor:
-    """A PivotFactor whose pivots are rows of the sample."""
-    from mercer.rows.rows import take
+@dataclass(frozen=True, slots=True)
+class SpectralMap:
+    """Coordinates of a row = (its F) @ `vectors`; what they are clustered on, and how sure."""
 
-    rows = cast(take(sample.rows, pivots), np.float64)
-    mix = np.ascontiguousarray(mix)  # as a model file keeps it: products have the same bits
-    return PivotFactor(kernel, sample.format, rows, sample.ids[pivots], mix, **values)
+    vectors: FloatArray  # (rank, m): eigenvector coordinates of landmarks, or of F's columns
+    points: FloatArray  # (n, m) coordinates of what is clustered: landmarks, or sampled rows
+    point_weights: FloatArray  # (n,)
+    values: FloatArray  # (m,) eigenvalues, largest first, 1 at the top
+    residuals: FloatArray  # (m,)
+    solver: str
+    n_clamped: int = 0  # rows whose low-rank degree was not positive
+    n_isolated: int = 0  # rows without an edge
+    most_clusters: int | None = None  # that the graph can separate; None: any number
+
+    @classmethod
+    def of_pairs(
+        cls,
+        vectors: FloatArray,
+        points: FloatArray,
+        weights: FloatArray,
+        pairs: Eigenpairs,
+        **more: Any,
+    ) -> SpectralMap:
+        """The map of eigenpairs, whose vectors became those of F's columns and of points."""
+        solved = (pairs.values, pairs.residuals, pairs.solver)
+        return cls(vectors, points, weights, *solved, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """A spectral map that can be made again from part of the rows."""
+
+    n_rows: int  # to draw from
+    # rows drawn → points and weights to cluster, and coordinates of the judges
+    points: Callable[[IdArray, np.random.Generator], tuple[FloatArray, FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConeLabeller:
+    """Labels of any rows, where clusters are cones of spectral coordinates."""
+
+    factor: Any  # without its training rows
+    vectors: FloatArray  # (rank, m)
+    directions: FloatArray  # (k, m)
+
+    def reordered(self, order: IdArray) -> Self:
+        """The same with clusters in another order."""
+        return replace(self, directions=self.directions[order])
+
+    def fitted_state(self) -> dict[str, Any]:
+        """What an estimator keeps of it."""
+        return {"consensus_": None, "vectors_": self.vectors, "directions_": self.directions}
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        counted = self.counted_labels()
+        return lambda rows: counted(rows)[0]
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Raw rows → labels, and how many rows nothing is known of: here every row has a place."""
+        decide = self.labels()
+        return lambda rows: (decide(rows), 0)
+
+    def labels_of_training(self, fitted: Any, sample: Sample) -> IdArray | None:
+        """Labels of the sample from what the fitted factor holds; None: they must be computed."""
+        return None
+
+    def resample(
+        self, fitted: Any, found: SpectralMap, sample: Sample, judges: IdArray, n_clusters: int
+    ) -> Resampling:
+        """The coordinates again, from part of the rows, as the fitted factor makes them."""
+        again: Resampling = fitted.resample(found, sample, judges, n_clusters)
+        return again
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+        raise NotImplementedError
 
 
 def as_sample(kernel: Kernel | None, X: Any, sample_weight: FloatArray | None = None) -> Sample:

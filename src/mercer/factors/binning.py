@@ -7,29 +7,48 @@ numbers of bins are kept: never the entries, never K.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from mercer._run.lazy import LazyModule
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import DenseSizes, as_sample
+from mercer.factors.base import (
+    Approximation,
+    ConeLabeller,
+    Factor,
+    SpectralMap,
+    as_sample,
+    check_whole,
+)
+from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import Laplacian
+from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs
+from mercer.linalg.lloyd import nearest_center
+from mercer.linalg.numbering import content_order
+from mercer.linalg.products import row_products, unit_rows
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import BlockRows, Rows, cast, take
 from mercer.rows.sample import Sample
 from mercer.rows.source import spans
 
+MOST_CELLS = 4096  # of joined grids: their sums fit into the first cache
+ROWS_PER_CELL = 4  # with fewer, going over the cells costs more than is won
+BUNDLE_GROUPS = 8  # of bundles; their sums are added in order, so threads do not change the bits
+AT_ONCE = 4  # bundles that one loop goes through
+
 _jit = LazyModule("mercer.factors._binning_jit")
 
+TOL = 1e-4  # of the singular vectors of the scaled Z, as in the paper
+ROUGH_TOL = 1e-2  # of principal directions, of which the last matter little
+LEAST_VALUE = 1e-10  # eigenvalues below are rounding
 HEAVY = 0.01  # rows with this share of the weight keep bins of their own
 REFERENCES = 256  # rows that others without a known bin are compared with
 MOST_BINS = 2**31 - 1
@@ -37,7 +56,7 @@ LEAST_SLOTS = 1024  # of a hash table; it grows
 GROUP, BLOCK = 16, 2**16  # grids that number a block of rows while it is in the cache
 
 
-class RandomBinning(DenseSizes, BaseEstimator):
+class RandomBinning(Approximation):
     """K ≈ Z Zᵀ for the Laplacian exp(-γ‖x - y‖₁), Z sparse: one bin per row and grid.
 
     Algorithm 1 of [wu2018]: a grid draws a width from p(w) ∝ w k''(w) for each dimension, which is
@@ -73,6 +92,10 @@ class RandomBinning(DenseSizes, BaseEstimator):
     True
     """
 
+    default_kernel = "laplacian"
+    is_sparse = True
+    labels_training = True
+
     def __init__(self, rank: int = 256, *, components: int = 32) -> None:
         self.rank = rank
         self.components = components
@@ -81,10 +104,10 @@ class RandomBinning(DenseSizes, BaseEstimator):
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
     ) -> BinningFactor:
         """Draw grids for rows like those of X, and number the bins that these fall into."""
-        laplacian = self.check(kernel)
+        self.check(kernel)
         sample = as_sample(kernel, X)
         rows = _table(kernel.select(sample.rows))
-        grids = draw_grids(laplacian._number(), *_box(rows), self.rank, rng=rng)
+        grids = draw_grids(kernel, *_box(rows), self.rank, rng=rng)
         is_heavy = sample.weights >= HEAVY * sample.weights.sum()
         bins, training = _number_bins(rows, grids, is_heavy, threads)
         if not len(bins.keys):  # no two rows share a bin: each is a part of the graph on its own
@@ -94,10 +117,6 @@ class RandomBinning(DenseSizes, BaseEstimator):
         return BinningFactor(
             kernel, sample.format, grids, bins, references, self.components, training
         )
-
-    def enough_rows(self) -> int | None:
-        """Only bins of rows that were seen are known."""
-        return None
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         bins = n_rows * self.rank * (4 + 8)
@@ -117,21 +136,16 @@ class RandomBinning(DenseSizes, BaseEstimator):
         basis = max(2 * n_vectors + 20, 3 * n_vectors) + 1
         return n_rows * (6 * self.rank + 8 * (basis + 2 * n_vectors + 6))
 
-    def check(self, kernel: Kernel | None) -> Laplacian:
-        """Refuse parameters and kernels that no data could make right."""
-        for name in ("rank", "components"):
-            value: Any = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not (whole and value >= 1):
-                raise ValueError(f"{name}={value!r} must be a whole number of 1 or more")
-        if not isinstance(kernel, Laplacian):
+    def check(self, kernel: Any) -> None:
+        check_whole("rank", self.rank)
+        check_whole("components", self.components)
+        if not kernel.has_bins:
             raise ValueError(
                 f"random binning cannot stand for {type(kernel).__name__}: the chance that two "
                 "rows share a bin of a random grid is a product of convex functions of |x - y| "
                 "(k'' ≥ 0 in every dimension), as the Laplacian is and a Gaussian is not; use "
                 "kernel='laplacian', or another approximation such as 'cholesky' or 'fourier'"
             )
-        return kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +211,7 @@ class TrainingBins:
 
 
 @dataclass(frozen=True, slots=True)
-class BinningFactor:
+class BinningFactor(Factor):
     """Puts any row into the bins of the grids: K ≈ Z Zᵀ, z = 1/√R in each of its bins."""
 
     kernel: Kernel
@@ -216,9 +230,43 @@ class BinningFactor:
     def trace_error(self) -> None:
         return None
 
-    def forget_training(self) -> BinningFactor:
-        """The same without the bins of the rows it was fitted on: what a model keeps."""
-        return replace(self, training_bins=None)
+    def dense(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
+        """The leading principal directions of the bins."""
+        return bin_components(self, sample, rng=rng, threads=threads)
+
+    def spectral_map(
+        self,
+        sample: Sample,
+        n_vectors: int,
+        *,
+        solver: Solver,
+        rng: np.random.Generator,
+        threads: int = 1,
+    ) -> SpectralMap:
+        """Algorithm 2 of [wu2018]: D^-½ Z Zᵀ D^-½ u = λu by products, then Zᵀ D^-½ u / λ for bins.
+
+        Rows without edges are ignored. A row's coordinates are the sums over its bins, and these
+        are what is clustered, so a label is the same function of a row in the fit and after it.
+        """
+        graph, w = BinGraph(self, threads), sample.weights
+        alone, is_tied = graph.diagonal(), graph.is_tied()
+        degrees = graph.product(w) + alone * w  # eq. 6: d = Z(Zᵀ1)
+        scale = np.sqrt(np.where(is_tied, w / np.where(is_tied, degrees, 1.0), 0.0))
+        m = min(n_vectors, int(is_tied.sum()))
+        known = part_vectors(graph, np.where(is_tied, w * degrees, 0.0), m)
+        A = graph.operator(scale, alone)
+        pairs = leading_eigenpairs(
+            A, m, solver=solver, tol=TOL, known=known, complete=True, rng=rng
+        )
+        kept = pairs.values > LEAST_VALUE
+        U, values = pairs.vectors[:, kept], pairs.values[kept]
+        vectors = graph.bin_vectors(scale[:, None] * U / values)
+        trimmed = Eigenpairs(values, U, pairs.residuals[kept], pairs.solver)
+        points = self.sums_of_training(sample, vectors, threads)
+        return SpectralMap.of_pairs(vectors, points, w, trimmed)
+
+    def labeller(self, vectors: FloatArray, directions: FloatArray) -> BinningLabeller:
+        return BinningLabeller(self, vectors, directions)
 
     def sums(self, rows: Rows, table: FloatArray) -> FloatArray:
         """Σ over grids of the table's entry for the row's bin; rows are in `format`.
@@ -271,8 +319,9 @@ class BinningFactor:
         unknown = np.flatnonzero(hits == 0)
         if len(unknown):
             known = self._sums(self._ids(self.references), table, self.references.shape[0])[0]
-            laplacian: Any = self.kernel
-            distances = laplacian.distances(cast(take(rows, unknown), np.float64), self.references)
+            distances = self.kernel.distances(
+                cast(take(rows, unknown), np.float64), self.references
+            )
             out[unknown] = known[distances.argmin(axis=1)]
         return out
 
@@ -307,12 +356,12 @@ class _Codes:
 
 
 def draw_grids(
-    gamma: float, low: FloatArray, high: FloatArray, n_grids: int, *, rng: np.random.Generator
+    kernel: Kernel, low: FloatArray, high: FloatArray, n_grids: int, *, rng: np.random.Generator
 ) -> Grids:
     """Widths from Gamma(2, 1/γ), offsets uniform (Algorithm 1); whole cells begin at the box."""
     starts, kept = [0], []
     for _ in range(n_grids):
-        scales = gamma / np.maximum(rng.gamma(2.0, 1.0, len(low)), np.finfo(float).tiny)
+        scales = kernel.bin_scales(len(low), rng=rng)
         biases = rng.random(len(low))
         dims = np.flatnonzero(np.floor((high - low) * scales + biases) >= 1)
         kept.append((dims.astype(np.int32), scales[dims], biases[dims]))
@@ -385,3 +434,252 @@ def _box(rows: Rows) -> tuple[FloatArray, FloatArray]:
         low, high = (rows.min(axis=0), rows.max(axis=0))
         return tuple(np.asarray(end.toarray(), np.float64).ravel() for end in (low, high))  # type: ignore[return-value]
     return rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundles:
+    """Grids that are read as one: of each bundle, a cell for every row."""
+
+    ids: Any  # (·, n) uint16 or int32
+    rows: IdArray  # (T,) which of the ids are bundle t's
+    starts: IdArray  # (T + 1,) where its grids' widths begin
+    widths: IdArray  # values of each digit of a cell, the last of them for "in no kept bin"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def most_cells(self) -> int:
+        sizes = np.multiply.reduceat(self.widths, self.starts[:-1]) if len(self) else [1]
+        return int(np.max(sizes))
+
+    def ends(self) -> IdArray:
+        """Where groups of bundles end: whole fours."""
+        fours = -(-len(self) // AT_ONCE)
+        ends = AT_ONCE * (np.arange(BUNDLE_GROUPS + 1) * fours // BUNDLE_GROUPS)
+        return np.minimum(ends, len(self))
+
+
+def bundled(ids: Any, n_bins: IdArray) -> tuple[Bundles, Bundles]:
+    """Grids joined, the coarsest first, while their cells are few; and those left alone."""
+    n, widths = ids.shape[1], np.asarray(n_bins, np.int64) + 1
+    most = min(MOST_CELLS, n // ROWS_PER_CELL)
+    groups: list[list[int]] = []
+    cells = most + 1
+    for g in np.argsort(widths, kind="stable"):
+        cells *= int(widths[g])
+        if cells > most:
+            groups.append([])
+            cells = int(widths[g])
+        groups[-1].append(int(g))
+    shared = [group for group in groups if len(group) > 1]
+    alone = [group for group in groups if len(group) == 1]
+    joined = np.zeros((len(shared), n), np.uint16)
+    for t, group in enumerate(shared):
+        for g in group:
+            _jit.join(ids[g], widths[g], joined[t])
+    rows = np.array([g for (g,) in alone], np.int64)
+    return (
+        _bundles(joined, np.arange(len(shared)), shared, widths),
+        _bundles(ids, rows, alone, widths),
+    )
+
+
+def _bundles(ids: Any, rows: IdArray, groups: list[list[int]], widths: IdArray) -> Bundles:
+    starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
+    digits = np.array([widths[g] for group in groups for g in group], np.int64)
+    return Bundles(ids, np.asarray(rows, np.int64), starts, digits)
+
+
+def neighbor_sums(kinds: tuple[Bundles, ...], v: FloatArray, threads: int = 1) -> FloatArray:
+    """Σ over grids of Z_g(Z_gᵀv), Z_g having a one in each row's kept bin."""
+    ends = [kind.ends() for kind in kinds]
+    most = max(kind.most_cells() for kind in kinds)
+
+    def group(number: int) -> FloatArray:
+        tables, rests, parts = np.empty((AT_ONCE, most)), np.empty(2 * most), np.empty(2 * most)
+        out = np.zeros_like(v)
+        for kind, end in zip(kinds, ends, strict=True):
+            first, last = end[number], end[number + 1]
+            if first < last:
+                grids = kind.ids, kind.rows, kind.starts, kind.widths
+                _jit.add_neighbor_sums(*grids, first, last, v, tables, rests, parts, out)
+        return out
+
+    total = np.zeros_like(v)
+    for part in in_order(group, range(BUNDLE_GROUPS), threads):
+        total += part
+    return total
+
+
+def parts_of_rows(ids: Any, n_bins: IdArray, is_tied: Any) -> IdArray:
+    """The part of the graph that each row is in: its first row. Rows without ties: their own.
+
+    The coarsest grids tie most, so it is seen early that there is but one part.
+    """
+    parents = np.arange(ids.shape[1])
+    firsts = np.empty(int(np.max(n_bins)), np.int64)
+    n_parts = int(np.sum(is_tied))
+    for g in np.argsort(n_bins, kind="stable"):
+        if n_parts == 1:
+            break
+        n_parts -= _jit.unite_bins(ids[g], n_bins[g], parents, firsts)
+    while not np.array_equal(parents, parents[parents]):
+        parents = parents[parents]
+    return parents
+
+
+@dataclass(frozen=True, slots=True)
+class BinGraph:
+    """K ≈ Z Zᵀ on the rows of a fit, as products with vectors."""
+
+    factor: BinningFactor
+    threads: int = 1
+    bundles: tuple[Bundles, Bundles] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bundles = bundled(self._training().ids, np.diff(self.factor.bins.starts))
+        object.__setattr__(self, "bundles", bundles)
+
+    def product(self, V: FloatArray) -> FloatArray:
+        """Z Zᵀ V over the kept bins: sums over bins, read by the rows in them."""
+        if V.ndim == 2:
+            return np.stack([self.product(v) for v in V.T], axis=1)
+        v = np.ascontiguousarray(V, np.float64)
+        return neighbor_sums(self.bundles, v, self.threads) / self.factor.rank
+
+    def diagonal(self) -> FloatArray:
+        """What bins with one row alone add to the diagonal of Z Zᵀ; 0 for rows without ties."""
+        n_alone = self._training().n_alone
+        return np.where(n_alone < self.factor.rank, n_alone, 0) / self.factor.rank
+
+    def is_tied(self) -> Any:
+        """Which rows are in a kept bin at all."""
+        return self._training().n_alone < self.factor.rank
+
+    def parts(self) -> Any:
+        """The unconnected part of the graph that each row is in, as the number of a row."""
+        n_bins = np.diff(self.factor.bins.starts)
+        return parts_of_rows(self._training().ids, n_bins, self.is_tied())
+
+    def operator(self, scale: FloatArray, diagonal: FloatArray) -> Any:
+        """diag(s) (Z Zᵀ + diag) diag(s) as scipy's linear operator."""
+        from scipy.sparse.linalg import LinearOperator
+
+        def apply(V: FloatArray) -> FloatArray:
+            s, on_diagonal = (x if V.ndim == 1 else x[:, None] for x in (scale, diagonal))
+            scaled = s * V
+            return s * (self.product(scaled) + on_diagonal * scaled)
+
+        n = len(scale)
+        return LinearOperator((n, n), matvec=apply, matmat=apply, rmatvec=apply, dtype=np.float64)
+
+    def bin_vectors(self, V: FloatArray) -> FloatArray:
+        """Zᵀ V (unscaled) over the kept bins: a vector for each, (D, m) float32."""
+        ids, starts = self._training().ids, self.factor.bins.starts
+        out = np.empty((len(self.factor.bins), V.shape[1]), np.float32)
+
+        def fill(g: int) -> None:
+            Y = np.empty((int(starts[g + 1] - starts[g]) + 1, V.shape[1]))
+            _jit.sums_of_bins(ids[g], V, Y)
+            out[starts[g] : starts[g + 1]] = Y[:-1]
+
+        for _ in in_order(fill, range(len(ids)), self.threads):
+            pass
+        return out
+
+    def _training(self) -> Any:
+        assert self.factor.training_bins is not None
+        return self.factor.training_bins
+
+
+def part_vectors(graph: BinGraph, masses: FloatArray, m: int) -> FloatArray:
+    """Eigenvectors of D^-½ W D^-½ that are known: one for each of the ≤ m heaviest parts (rows).
+
+    D^½ 1 on an unconnected part belongs to the eigenvalue 1; masses are the squares, w·d.
+    """
+    parts = graph.parts()
+    weights = np.bincount(parts, masses)
+    heaviest = np.argsort(-weights, kind="stable")[: min(m, np.count_nonzero(weights))]
+    return np.array([np.sqrt(np.where(parts == c, masses, 0.0) / weights[c]) for c in heaviest])
+
+
+@dataclass(frozen=True, slots=True)
+class BinComponents(FeatureFactor):
+    """F = Z V, the leading principal directions of the bins: a dense factor K ≈ F Fᵀ."""
+
+    binning: BinningFactor
+    vectors: FloatArray  # (D, r) float32
+    trace_error: float  # trace(K - F Fᵀ) / trace(K)
+    training_rows: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def rank(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.binning.kernel
+
+    @property
+    def format(self) -> RowFormat:  # type: ignore[override]
+        return self.binning.format
+
+    def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
+        """F for rows in `format`, from the bins that rows of the fit's type fall into."""
+
+        def sums(rows: Rows) -> FloatArray:
+            F = self.binning.sums(cast(rows, self.format.dtype), self.vectors)
+            F /= self.binning.rank
+            return F.astype(dtype, copy=False)
+
+        return sums
+
+    def kept_share(self) -> float:
+        """A few directions: what they miss is not explained by them."""
+        return 1.0 - self.trace_error
+
+    def forget_training(self) -> BinComponents:
+        return replace(self, binning=self.binning.forget_training(), training_rows=None)
+
+
+def bin_components(
+    factor: BinningFactor, sample: Sample, *, rng: np.random.Generator, threads: int = 1
+) -> BinComponents:
+    """Principal directions: Z Zᵀ = U Λ Uᵀ (weighted) gives F = Z (Zᵀ U Λ^-½) ≈ U Λ^½."""
+    graph, roots = BinGraph(factor, threads), np.sqrt(sample.weights)
+    A = graph.operator(roots, np.zeros(len(sample)))
+    pairs = leading_eigenpairs(A, factor.components, tol=ROUGH_TOL, complete=True, rng=rng)
+    kept = pairs.values > LEAST_VALUE * pairs.values[0]
+    values, U = pairs.values[kept], pairs.vectors[:, kept]
+    vectors = graph.bin_vectors(roots[:, None] * U / np.sqrt(values))
+    F = factor.sums_of_training(sample, vectors, threads) / factor.rank
+    error = max(1.0 - float(values.sum() / sample.weights.sum()), 0.0)
+    return BinComponents(factor, vectors, error, F)
+
+
+@dataclass(frozen=True, slots=True)
+class BinningLabeller(ConeLabeller):
+    """Coordinates are sums of the vectors of a row's bins, which are float32."""
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        decide = self._labels_of_sums()
+        return lambda rows: decide(self._sums(rows))
+
+    def labels_of_training(self, fitted: BinningFactor, sample: Sample) -> IdArray | None:
+        """Their bins are at hand."""
+        if fitted.training_bins is None:
+            return None
+        return self._labels_of_sums()(fitted.sums_of_training(sample, self.vectors))
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+        return lambda rows: unit_rows(self._sums(rows))
+
+    def _sums(self, rows: Rows) -> FloatArray:
+        return self.factor.sums(self.factor.format.apply(rows), self.vectors)
+
+    def _labels_of_sums(self) -> Callable[[FloatArray], IdArray]:
+        order = content_order(self.directions)
+        against = np.ascontiguousarray(-self.directions[order].T)
+        return lambda sums: order[nearest_center(row_products(sums, against))[0]]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.base import BaseEstimator
 
+from mercer._run.checkpoint import is_numbers
 from mercer._run.lazy import LazyModule
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import DRAW, DenseSizes, PivotFactor, as_sample, pivot_factor
+from mercer.factors.base import Approximation, as_sample, check_whole
+from mercer.factors.dense import DRAW, PivotFactor, pivot_factor
+from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.rows.rows import Rows, cast, part, take
+from mercer.rows.distinct import row_hashes
+from mercer.rows.gather import gather
+from mercer.rows.rows import Rows, cast, part, stack, take
 from mercer.rows.sample import Sample
 from mercer.rows.source import TILE, Source, spans
+from mercer.rows.sweep import TileFunction, total
+
+RARE_CANDIDATES = 32  # for each pivot: enough that one rare cluster does not crowd out the others
 
 _jit = LazyModule("mercer.factors._cholesky_jit")
 
@@ -26,7 +33,7 @@ KEEP = 0.3  # greedy: a candidate is kept while its residual is this part of the
 SHRUNK = 1e-3  # random: a candidate that lost this much to its own block waits for another
 
 
-class IncompleteCholesky(DenseSizes, BaseEstimator):
+class IncompleteCholesky(Approximation):
     """K ≈ F Fᵀ with F = K[:, B] L⁻ᵀ, K[B, B] = L Lᵀ, for a few pivot rows B.
 
     Pivots are taken in blocks: candidates compete on their own small residual matrix, then all
@@ -87,10 +94,10 @@ class IncompleteCholesky(DenseSizes, BaseEstimator):
         block_rows: int = TILE,
     ) -> PivotFactor:
         """Choose pivots among the rows of X, and rare ones among those of the source."""
-        self._check()
+        self.check(kernel)
         sample = as_sample(kernel, X)
         choose = partial(_random_block, rng=rng) if self.pivots == "random" else _greedy_block
-        n_rare = int(self.rare * min(self.rank, len(sample)))
+        n_rare = self._n_rare(len(sample))
         with single_threaded_blas():
             found = _blocked(
                 kernel,
@@ -106,16 +113,18 @@ class IncompleteCholesky(DenseSizes, BaseEstimator):
                 kernel, sample, found.pivots, mix, trace_error=found.error, training_rows=found.F
             )
             if n_rare and (source is not None or found.error > self.tol):
-                from mercer.factors.rare import with_rare_pivots
-
                 how = {"block_rows": block_rows, "threads": threads}
                 factor = with_rare_pivots(factor, sample, source, n_rare, **how)
         return factor
 
     def enough_rows(self) -> int | None:
         """Ten rows per random pivot; greedy pivots are the extremes of all rows."""
-        self._check()
+        self.check(None)
         return DRAW * self.rank if self.pivots == "random" else None
+
+    def extra_passes(self, n_rows: int) -> int:
+        """Rare rows are found by one pass, and read by another."""
+        return 2 if self._n_rare(n_rows) else 0
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         rank = min(self.rank, n_rows)
@@ -123,17 +132,24 @@ class IncompleteCholesky(DenseSizes, BaseEstimator):
         tiles = 3 * min(n_rows, TILE) * min(self.block, rank) * itemsize
         return made * n_rows * rank * itemsize + tiles + 8 * rank**2
 
-    def _check(self) -> None:
+    def check(self, kernel: Kernel | None) -> None:
         if self.pivots not in ("random", "greedy"):
             raise ValueError(f"pivots={self.pivots!r} is unknown; choose 'random' or 'greedy'")
-        if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
-            raise ValueError(f"rank={self.rank!r} must be a whole number of 1 or more")
-        if not (isinstance(self.block, int | np.integer) and self.block >= 1):
-            raise ValueError(f"block={self.block!r} must be a whole number of 1 or more")
+        check_whole("rank", self.rank)
+        check_whole("block", self.block)
         if not 0 <= self.rare < 1:
             raise ValueError(f"rare={self.rare!r} must be in [0, 1): a share of the pivots")
         if not 0 <= self.tol < 1:
             raise ValueError(f"tol={self.tol!r} must be in [0, 1): it is relative to trace(K)")
+
+    def _n_rare(self, n_rows: int) -> int:
+        return int(self.rare * min(self.rank, n_rows))
+
+    def _context(self, problem: Problem, n_clusters: int) -> dict[str, Any]:
+        assert problem.kernel is not None
+        if not self.rare or problem.kernel.is_precomputed:
+            return {}
+        return {"source": problem.source, "block_rows": problem.block_rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,3 +350,115 @@ def _whitening(kernel: Kernel, X: Rows, found: Found) -> FloatArray:
         L = np.tril(found.F[found.pivots].astype(np.float64))
     inverse: FloatArray = solve_triangular(L, np.eye(len(L)), lower=True).T
     return inverse
+
+
+Worst: TypeAlias = tuple[FloatArray, IdArray, IdArray]  # residuals, row numbers, hashes of rows
+
+
+def with_rare_pivots(
+    factor: PivotFactor,
+    sample: Sample,
+    source: Source | None,
+    n_pivots: int,
+    *,
+    block_rows: int = TILE,
+    threads: int = 1,
+) -> PivotFactor:
+    """The factor and so many more pivots, by greedy choice among the rows it explains worst.
+
+    They are looked for among all rows of the source (None: of the sample). The residual of a row is
+    k(x, x) - ‖f‖²; it costs rank² products a row. Fewer pivots come where nothing is left.
+    """
+    n = RARE_CANDIDATES * n_pivots
+    if source is None:
+        ids = _largest(_residuals(factor, sample.rows, factor.training_rows), n)
+        rows, ids = take(sample.rows, ids), sample.ids[ids]
+    else:
+        make, combine = WorstRows(factor.forget_training(), n), partial(_worst, n)
+        how: Any = {"block_rows": block_rows, "threads": threads}
+        ids = np.sort(total(source, make, combine, stage="rare rows", **how)[1])
+        raw = source.take(ids) if source.in_memory else gather(source, ids)
+        rows = factor.format.apply(raw, np.float64)
+    return _extended(factor, sample, cast(rows, np.float64), ids, n_pivots)
+
+
+@dataclass(frozen=True, slots=True)
+class WorstRows:
+    """Tiles → the n different rows with the largest residuals."""
+
+    factor: PivotFactor
+    n: int
+
+    def __call__(self) -> TileFunction[Worst]:
+        F_of = self.factor.row_function(self.factor.format.dtype)
+
+        def find(raw: Rows, start: int, weights: FloatArray | None) -> Worst:
+            rows = self.factor.format.apply(raw)
+            residual = _residuals(self.factor, rows, F_of(rows))
+            ids = np.arange(start, start + len(residual))
+            return _worst(self.n, (residual, ids, row_hashes(raw).view(np.int64)), None)
+
+        return find
+
+    def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
+        residuals, ids, hashes = result
+        shape = (min(len(ids), self.n, source.n_rows),)
+        are_ids = is_numbers(ids, shape, np.intp) and is_numbers(hashes, shape, np.int64)
+        is_inside = are_ids and len(np.unique(ids)) == len(ids) > 0
+        is_inside = is_inside and bool(ids.min() >= 0 and ids.max() < source.n_rows)
+        return is_inside and is_numbers(residuals, shape) and bool((residuals >= 0).all())
+
+
+def _worst(n: int, a: Worst, b: Worst | None) -> Worst:
+    """The n largest residuals of different rows; of equals, the first row."""
+    if b is not None:
+        a = tuple(np.concatenate(pair) for pair in zip(a, b, strict=True))  # type: ignore[assignment]
+    order = np.lexsort((a[1], -a[0]))
+    _, first = np.unique(a[2][order], return_index=True)
+    kept = order[np.sort(first)[:n]]
+    return a[0][kept], a[1][kept], a[2][kept]
+
+
+def _extended(
+    factor: PivotFactor, sample: Sample, rows: Rows, ids: IdArray, n_pivots: int
+) -> PivotFactor:
+    """Greedy choice among the candidates, by their own residual matrix in float64."""
+    kernel = factor.kernel
+    F = factor.features(np.float64)(rows) @ factor.mix
+    S = kernel.matrix(rows, rows) - F @ F.T
+    left = np.maximum(S.diagonal(), 0.0).copy()
+    floor = 1e-9 * float(kernel.diagonal(rows).max())
+    size = min(n_pivots, len(left))
+    L, order = np.zeros((size, len(S))), np.empty(size, np.intp)
+    n_taken = _jit.take_largest(S, left, floor, floor, L, order)
+    chosen = order[:n_taken]
+    pivots = stack([factor.pivots, take(rows, chosen)])
+    try:
+        lower = np.linalg.cholesky(kernel.matrix(pivots, pivots))  # K[B, B] = L Lᵀ
+    except np.linalg.LinAlgError:  # nothing to be gained beyond rounding
+        return factor
+    mix = solve_triangular(lower, np.eye(len(lower)), lower=True).T
+    extended = replace(
+        factor,
+        pivots=pivots,
+        pivot_ids=np.concatenate([factor.pivot_ids, ids[chosen]]),
+        mix=mix,
+        training_rows=None,
+    )
+    F_of = extended.row_function(extended.format.dtype)
+    F = np.concatenate([F_of(part(sample.rows, *span)) for span in spans(len(sample))])
+    residual, w = _residuals(extended, sample.rows, F), sample.weights
+    error = float(w @ residual) / float(w @ kernel.diagonal(sample.rows).astype(np.float64))
+    return replace(extended, training_rows=F, trace_error=error)
+
+
+def _residuals(factor: PivotFactor, rows: Rows, F: Any) -> FloatArray:
+    """k(x, x) - ‖f‖² of rows in the factor's format."""
+    diagonal = factor.kernel.diagonal(rows).astype(np.float64)
+    return np.maximum(diagonal - np.einsum("ij,ij->i", F, F, dtype=np.float64), 0.0)
+
+
+def _largest(values: FloatArray, n: int) -> IdArray:
+    """The places of the n largest values; of equals, the first."""
+    order: IdArray = np.argsort(-values, kind="stable")[:n]
+    return order

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from mercer._run.threads import single_threaded_blas
-from mercer.factors.base import DenseSizes, PivotFactor, as_sample, pivot_factor
+from mercer.factors.base import Approximation, as_sample
 from mercer.factors.cholesky import IncompleteCholesky
+from mercer.factors.dense import PivotFactor, pivot_factor
 from mercer.kernels.base import Kernel
 from mercer.rows.rows import cast
 
 
-class Exact(DenseSizes, BaseEstimator):
+class Exact(Approximation):
     """K = F Fᵀ without approximation: O(n³) time, O(n²) memory.
 
     Parameters
@@ -31,6 +31,14 @@ class Exact(DenseSizes, BaseEstimator):
     >>> bool(np.abs(F @ F.T - RBF(0.5)(X)).max() < 1e-7)
     True
     """
+
+    growth = 3.0
+
+    @classmethod
+    def of_rank(cls, rank: int | None) -> Exact:
+        if rank is not None:
+            raise ValueError(f"approximation='exact' has no rank (rank={rank} was given)")
+        return cls()
 
     def __init__(self, method: Literal["eigen", "cholesky"] = "eigen") -> None:
         self.method = method
@@ -63,10 +71,6 @@ class Exact(DenseSizes, BaseEstimator):
             trace_error=0.0,
             training_rows=(vectors * roots).astype(sample.format.dtype),
         )
-
-    def enough_rows(self) -> int | None:
-        """Every row is a pivot."""
-        return None
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         return 4 * 8 * n_rows**2

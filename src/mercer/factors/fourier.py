@@ -8,24 +8,22 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray
-from mercer.factors.base import DenseSizes, as_sample
+from mercer.factors.base import Approximation, as_sample, check_whole
+from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import RBF, Laplacian
 from mercer.kernels.sums import CoordinateSums
 from mercer.rows.format import RowFormat
-from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows, cast, part, take
-from mercer.rows.sample import Sample
+from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import TILE, spans
 
 ERROR_ROWS = 500  # the kernel error is estimated on so many rows
 
 
-class RandomFourier(DenseSizes, BaseEstimator):
+class RandomFourier(Approximation):
     """K ≈ F Fᵀ with f(x) = √(2/rank) [cos ω·x, sin ω·x], ω drawn from the kernel's spectrum.
 
     k(x - y) is the mean of cos ω·(x - y) over the spectrum [rahimi2007]: normal of variance 2γ
@@ -61,11 +59,12 @@ class RandomFourier(DenseSizes, BaseEstimator):
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
     ) -> FourierFactor:
         """Draw waves for rows like those of X."""
-        stationary = self._checked(kernel)
+        self.check(kernel)
         sample = as_sample(kernel, X)
         rows = kernel.select(sample.rows)
         n_waves = -(-self.rank // 2)
-        waves = _waves(stationary, (n_waves, rows.shape[1]), orthogonal=self.orthogonal, rng=rng)
+        shape = n_waves, rows.shape[1]
+        waves = kernel.frequencies(shape, orthogonal=self.orthogonal, rng=rng)
         phases = np.zeros(n_waves)
         if self.rank % 2:
             phases[-1] = rng.uniform(0.0, 2 * np.pi)  # the wave that has no sine
@@ -92,25 +91,23 @@ class RandomFourier(DenseSizes, BaseEstimator):
     def width(self, n_rows: int) -> int:
         return int(self.rank)
 
-    def _checked(self, kernel: Kernel) -> RBF | Laplacian:
-        if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
-            raise ValueError(f"rank={self.rank!r} must be a whole number of 1 or more")
-        if not isinstance(kernel, RBF | Laplacian):
+    def check(self, kernel: Any) -> None:
+        check_whole("rank", self.rank)
+        if not kernel.has_spectrum:
             raise ValueError(
                 f"RandomFourier cannot stand for {type(kernel).__name__}: it draws waves from the "
                 "Fourier transform of a kernel of x - y, which it knows for RBF and Laplacian; use "
                 "one of these, or IncompleteCholesky or Nystrom, which take any kernel"
             )
-        if self.orthogonal and not isinstance(kernel, RBF):
+        if self.orthogonal and not kernel.is_gaussian:
             raise ValueError(
                 "orthogonal=True wants a spectrum without preferred directions, which RBF has and "
                 f"{type(kernel).__name__} has not; use orthogonal=False"
             )
-        return kernel
 
 
 @dataclass(frozen=True, slots=True)
-class FourierFactor:
+class FourierFactor(FeatureFactor):
     """F = √(2/rank) [cos(ω·x + phase), sin ω·x].
 
     Each row of F has length 1 as k(x, x) has (nearly so for an odd rank), so the trace says
@@ -129,11 +126,6 @@ class FourierFactor:
     def trace_error(self) -> None:
         return None
 
-    @property
-    def mix(self) -> FloatArray:
-        """The identity: the features are F."""
-        return np.eye(self.rank)
-
     def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
         products, phases = CoordinateSums(cast(self.waves, dtype), "product"), self.phases
         n_waves, scale = len(phases), np.sqrt(2.0 / self.rank)
@@ -149,42 +141,10 @@ class FourierFactor:
 
         return cosines_and_sines
 
-    def rows(self, X: Any) -> FloatArray:
-        source, dtype = as_source(X), self.format.dtype
-        features = self.features(dtype)
-        F = np.empty((source.n_rows, self.rank), dtype)
-        for start, stop in spans(source.n_rows):
-            F[start:stop] = features(self.format.apply(source.read(start, stop)))
-        return F
-
-    def forget_training(self) -> FourierFactor:
-        return replace(self, training_rows=None)
-
-
-def _waves(
-    kernel: RBF | Laplacian, shape: tuple[int, int], *, orthogonal: bool, rng: np.random.Generator
-) -> FloatArray:
-    """Frequencies ω from the kernel's spectrum: E cos ω·(x - y) = k(x, y)."""
-    gamma = kernel._number()
-    if isinstance(kernel, Laplacian):
-        return gamma * rng.standard_cauchy(shape)
-    normal = _orthogonal_normals(shape, rng=rng) if orthogonal else rng.standard_normal(shape)
-    return np.sqrt(2 * gamma) * normal
-
-
-def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> FloatArray:
-    """Normal vectors, every d of them orthogonal: the axes of random bases, with normal lengths."""
-    n, d = shape
-    bases = [
-        np.linalg.qr(rng.standard_normal((d, min(d, n - start))))[0].T for start in range(0, n, d)
-    ]
-    axes = np.ascontiguousarray(np.concatenate(bases))
-    return np.sqrt(rng.chisquare(d, n))[:, None] * axes
-
 
 def _kernel_error(factor: FourierFactor, sample: Sample) -> float:
     """‖K - F Fᵀ‖ / ‖K‖ (Frobenius, weighted) on up to 500 rows, evenly spaced."""
-    few = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), ERROR_ROWS)).astype(np.intp))
+    few = evenly(len(sample), ERROR_ROWS)
     rows = cast(take(sample.rows, few), np.float64)
     F, K = factor.features(np.float64)(rows), factor.kernel.matrix(rows, rows)
     W = np.sqrt(np.outer(sample.weights[few], sample.weights[few]))

@@ -6,24 +6,41 @@ W = B D_L⁻¹ Bᵀ, never formed. [cai2015 (LSC), huang2020 (U-SPEC)]
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import clone
 
 from mercer._run.lazy import LazyModule
 from mercer._run.tally import kernel_values
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import as_sample
+from mercer.factors.base import (
+    Approximation,
+    ConeLabeller,
+    Factor,
+    Resampling,
+    SpectralMap,
+    as_sample,
+    check_whole,
+)
+from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF
+from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.linalg.numbering import content_order
+from mercer.linalg.products import unit_rows
+from mercer.linalg.walks import leading_walk
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import BlockRows, Rows, cast, pad
+from mercer.rows.sample import Sample
 from mercer.rows.source import spans
+
+LEAST_DEGREE = 1e-10  # of the mean: below, a landmark has no say
 
 _jit = LazyModule("mercer.factors._landmarks_jit")
 
@@ -44,9 +61,10 @@ GRID_CELLS = 60_000
 GRID_RATIOS = {1: 16, 2: 8, 3: 4}  # fine cells per coarse one and side, by number of features
 GRID_ITEMS = 5 * 10**7  # longer lists (all rows in one cell, for a far outlier) are not worth it
 EXACT_NEIGHBORS = 10  # per row where every row is a landmark
+ENSEMBLE_RANK = 2000  # landmarks of an ensemble, by rank="auto"
 
 
-class Landmarks(BaseEstimator):
+class Landmarks(Approximation):
     """K ≈ B D_L⁻¹ Bᵀ with B sparse: n_neighbors weights per row, on `rank` landmarks.
 
     1. More than 64 features (or sparse rows) are projected on the principal components of 5,000
@@ -73,6 +91,12 @@ class Landmarks(BaseEstimator):
     weights : "gaussian", or "rank" for 1, 1/2, 1/3 …, which no outlier can bend.
     sweeps : of Lloyd's algorithm over the landmarks.
     """
+
+    default_rank = "auto"
+    scales_itself = True
+    is_sparse = True
+    has_dense_form = False
+    labels_training = True
 
     def __init__(
         self,
@@ -111,7 +135,7 @@ class Landmarks(BaseEstimator):
             used = np.unique(idx)
             if len(used) < len(L) < len(Z):  # landmarks that no row is near tell nothing
                 search, idx = make_search(L[used], Z, m), np.searchsorted(used, idx)
-        gamma = _self_scale(dist, sample.weights) if kernel is None else float(kernel.gamma)
+        gamma = _self_scale(dist, sample.weights) if kernel is None else kernel._number()
         edges = Edges(idx, _edge_weights(dist, gamma, self.weights))
         return LandmarkGraph(
             sample.format,
@@ -139,6 +163,24 @@ class Landmarks(BaseEstimator):
         p, q = self._rank(n_rows, 1), min(n_features, 2 * WIDE)
         return 8 * tile_rows * (q + 2 * self.width(n_rows)) + 4 * max(PRODUCTS, PRODUCT_ROWS * p)
 
+    def for_given_matrix(self, *, by_name: bool) -> Approximation:
+        """The default makes way for the graph that came as X."""
+        from mercer.factors.neighbors import GivenAffinity, refuse_matrix, refuse_rank
+
+        if not by_name:
+            refuse_matrix(self)
+        if self.rank != "auto":
+            refuse_rank(self.rank)
+        return GivenAffinity()
+
+    def for_ensemble(self) -> Landmarks:
+        """More landmarks than a single partition needs, where the rank is not given."""
+        copy: Landmarks = clone(self)
+        return copy.set_params(rank=ENSEMBLE_RANK) if self.rank == "auto" else copy
+
+    def _context(self, problem: Problem, n_clusters: int) -> dict[str, Any]:
+        return {"n_clusters": n_clusters}
+
     def _most_neighbors(self) -> int:
         return int(self.n_neighbors or NEIGHBORS + 1)
 
@@ -152,16 +194,13 @@ class Landmarks(BaseEstimator):
         return min(rank, n_rows)
 
     def check(self, kernel: Kernel | None) -> None:
-        """Refuse parameters and kernels that no data could make right."""
-        rank: Any = self.rank
-        whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
-        if rank != "auto" and not (whole and rank >= 1):
-            raise ValueError(f"rank={self.rank!r} must be 'auto' or a whole number of 1 or more")
+        if self.rank != "auto":
+            check_whole("rank", self.rank, "'auto' or ")
         if self.n_neighbors is not None and not self.n_neighbors >= 1:
             raise ValueError(f"n_neighbors={self.n_neighbors!r} must be 1 or more, or None")
         if self.weights not in ("gaussian", "rank"):
             raise ValueError(f"weights={self.weights!r} is unknown; choose 'gaussian' or 'rank'")
-        if kernel is not None and not (isinstance(kernel, RBF) and kernel.columns is None):
+        if kernel is not None and not (kernel.is_gaussian and kernel.columns is None):
             raise ValueError(
                 f"landmark graphs tie rows to landmarks by Euclidean distance, which {kernel!r} is "
                 "not a function of; use kernel=None (self-scaled) or RBF, or another approximation "
@@ -216,13 +255,20 @@ class Edges:
     idx: IdArray  # (n, m)
     weights: FloatArray  # (n, m)
 
-    def part(self, start: int, stop: int) -> Edges:
-        return Edges(self.idx[start:stop], self.weights[start:stop])
+    def take(self, rows: Any) -> Edges:
+        """Those of some of the rows."""
+        return Edges(self.idx[rows], self.weights[rows])
+
+    def mean_vectors(self, vectors: FloatArray) -> FloatArray:
+        """The mean of the landmarks' vectors by the weights of each row's edges."""
+        out = np.empty((len(self.idx), vectors.shape[1]))
+        _jit.mean_vectors(self.idx, self.weights, vectors, out)
+        return out
 
 
 @dataclass(frozen=True, slots=True)
-class LandmarkGraph:
-    """Ties any row to its nearest landmarks."""
+class LandmarkGraph(Factor):
+    """Edges from any row to its nearest landmarks."""
 
     format: RowFormat
     projection: FloatArray | None  # (d, q) float64
@@ -258,15 +304,79 @@ class LandmarkGraph:
 
     def affinities(self) -> sp.csr_array:
         """(A + Aᵀ)/2 among the rows of the fit, where each of them is a landmark."""
-        edges, n = self.training_edges, self.rank
-        assert edges is not None
+        edges, n = self._edges(), self.rank
         indptr = np.arange(0, edges.idx.size + 1, edges.idx.shape[1])
         A = sp.csr_array((edges.weights.ravel(), edges.idx.ravel(), indptr), shape=(n, n))
         return sp.csr_array((A + A.T) / 2)
 
-    def forget_training(self) -> LandmarkGraph:
-        """The same without the ties of the rows it was fitted on: what a model keeps."""
-        return replace(self, training_edges=None)
+    def spectral_map(
+        self,
+        sample: Sample,
+        n_vectors: int,
+        *,
+        solver: Solver,
+        rng: np.random.Generator,
+        threads: int = 1,
+    ) -> SpectralMap:
+        """Transfer cut [li2012]: the eigenproblem of rows and landmarks, solved on landmarks alone.
+
+        Where the rows are connected to each other, the walk between them: a new row's coordinates
+        are the mean of its neighbours'.
+        """
+        if self.ties_rows:
+            walk = leading_walk(
+                self.affinities(), sample.weights, n_vectors, solver=solver, rng=rng
+            )
+            solved = (walk.values, walk.residuals, walk.solver)
+            return SpectralMap(walk.vectors, walk.vectors, walk.weights, *solved)
+        E, degrees, scale = self._landmark_affinities(self._edges(), sample.weights)
+        pairs = leading_eigenpairs(scale[:, None] * E * scale, n_vectors, solver=solver, rng=rng)
+        vectors = scale[:, None] * pairs.vectors
+        return SpectralMap.of_pairs(vectors, vectors, degrees, pairs)
+
+    def labeller(self, vectors: FloatArray, directions: FloatArray) -> LandmarkLabeller:
+        return LandmarkLabeller(self, vectors, directions)
+
+    def labels_of_cuts(self, cuts: tuple[Any, ...]) -> Callable[[Rows], IdArray]:
+        """The edges of a row are found once for all cuts."""
+        by_edges = [cut.labels_of_edges() for cut in cuts]
+
+        def decide_all(rows: Rows) -> IdArray:
+            edges = self.edges(rows)
+            return np.stack([decide(edges) for decide in by_edges])
+
+        return decide_all
+
+    def resample(
+        self, found: SpectralMap, sample: Sample, judges: IdArray, n_clusters: int
+    ) -> Resampling:
+        """Eigenvectors of the landmarks as part of the rows connect them."""
+        if self.ties_rows:
+            return Factor.resample(self, found, sample, judges, n_clusters)
+        edges, weights, judged = self._edges(), sample.weights, self._edges().take(judges)
+
+        def points(part: IdArray, rng: np.random.Generator) -> Any:
+            E, degrees, scale = self._landmark_affinities(edges.take(part), weights[part])
+            start = found.values, found.vectors / scale[:, None]
+            pairs = leading_eigenpairs(scale[:, None] * E * scale, n_clusters, start=start, rng=rng)
+            vectors = (scale[:, None] * pairs.vectors)[:, :n_clusters]
+            return unit_rows(vectors), degrees, judged.mean_vectors(vectors)
+
+        return Resampling(len(weights), points)
+
+    def _edges(self) -> Edges:
+        assert self.training_edges is not None
+        return self.training_edges
+
+    def _landmark_affinities(
+        self, edges: Edges, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Affinities between landmarks by the rows they share, their degrees, and degrees^-½."""
+        E = np.zeros((self.rank, self.rank))
+        _jit.landmark_graph(edges.idx, edges.weights, weights, E)
+        degrees = E.sum(axis=1)
+        least = LEAST_DEGREE * degrees.mean()  # landmarks that are only ever a far fourth
+        return E, degrees, 1.0 / np.sqrt(np.maximum(degrees, least))
 
     def rows(self, X: Any) -> sp.csr_array:
         """B for any rows, seen or new: CSR (n, rank), each row's weights summing to 1."""
@@ -411,3 +521,53 @@ def _self_scale(dist: FloatArray, weights: FloatArray) -> float:
     """1/(2s²), s the mean distance of a row to its landmarks."""
     s = float(np.average(np.sqrt(dist).mean(axis=1), weights=weights))
     return 1.0 / (2.0 * s**2) if s > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkLabeller(ConeLabeller):
+    """A row's coordinates are the weighted mean of its landmarks'; its cluster, their cone."""
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        decide = self.labels_of_edges()
+        if self.factor.weighting != "gaussian":
+            return lambda rows: decide(self.factor.edges(rows))
+        order, scores, own = self._scores()
+
+        def decide_quickly(rows: Rows) -> IdArray:
+            idx, dist = self.factor.nearest(rows)
+            labels = np.empty(len(idx), np.intp)
+            _jit.cone_labels_of_distances(idx, dist, self.factor.gamma, scores, own, labels)
+            return order[labels]
+
+        return decide_quickly
+
+    def _scores(self) -> tuple[IdArray, FloatArray, IdArray]:
+        """Clusters in an order that their numbers do not change, scores of landmarks, labels."""
+        order = content_order(self.directions)
+        scores = np.ascontiguousarray(self.vectors @ self.directions[order].T)
+        return order, scores, scores.argmax(axis=1)
+
+    def labels_of_training(self, fitted: LandmarkGraph, sample: Sample) -> IdArray | None:
+        """Their edges are at hand."""
+        edges = fitted.training_edges
+        return None if edges is None else self.labels_of_edges()(edges)
+
+    def labels_of_edges(self) -> Callable[[Edges], IdArray]:
+        """Edges to landmarks → labels."""
+        order, scores, own = self._scores()
+
+        def decide(edges: Edges) -> IdArray:
+            labels = np.empty(len(edges.idx), np.intp)
+            _jit.cone_labels(edges.idx, edges.weights, scores, own, labels)
+            return order[labels]
+
+        return decide
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+
+        def embed(rows: Rows) -> FloatArray:
+            return unit_rows(self.factor.edges(rows).mean_vectors(self.vectors))
+
+        return embed

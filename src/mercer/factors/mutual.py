@@ -125,6 +125,10 @@ class NeighborKernel:
     def trace_error(self) -> float | None:
         return None  # ties were left out on purpose: the trace is kept and tells nothing
 
+    def raw_kernel(self) -> Kernel:
+        """The kernel as a function of raw rows: what users see."""
+        return self.kernel.in_units(-self.format.exponent)
+
     def ties(
         self, dtype: Any, *, nearest: bool = False, groups: Groups | None = None
     ) -> Callable[..., Ties]:

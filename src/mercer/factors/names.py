@@ -1,8 +1,7 @@
-"""From what users write as `approximation` and `rank` to an approximation object."""
+"""The table of approximations by name: a new one is one line here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import clone
@@ -12,41 +11,59 @@ from mercer.factors.binning import RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import RandomFourier
+from mercer.factors.landmarks import Landmarks
+from mercer.factors.neighbors import Neighbors
 from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized
 
-NAMES: dict[str, Callable[..., Any]] = {
+NAMES: dict[str, type[Approximation]] = {
     "binning": RandomBinning,
     "cholesky": IncompleteCholesky,
     "exact": Exact,
     "fourier": RandomFourier,
+    "landmarks": Landmarks,
+    "neighbors": Neighbors,
     "nystrom": Nystrom,
     "quantized": Quantized,
 }
 
 
-def as_approximation(approximation: Any, rank: int, *, default_rank: int) -> Approximation:
-    """An approximation of the user's own (a copy), or one by name with this rank."""
-    if isinstance(approximation, str):
+def as_approximation(
+    approximation: Any, rank: Any, *, default_rank: Any, is_given: bool = False
+) -> Approximation:
+    """A copy of the user's own approximation, or the one of this name and rank.
+
+    `is_given`: X is a matrix of affinities instead of rows.
+    """
+    by_name = isinstance(approximation, str)
+    if by_name:
         if approximation not in NAMES:
             raise ValueError(
                 f"approximation={approximation!r} is unknown; choose one of {sorted(NAMES)}"
             )
-        if approximation == "exact":
-            if rank != default_rank:
-                raise ValueError(f"approximation='exact' has no rank (rank={rank} was given)")
-            return Exact()
-        made: Approximation = NAMES[approximation](rank=rank)
-        return made
-    if not (hasattr(approximation, "fit") and hasattr(approximation, "get_params")):
+        made = NAMES[approximation].of_rank(None if rank == default_rank else rank)
+    elif not isinstance(approximation, Approximation):
         raise TypeError(
             f"approximation={approximation!r} is a {type(approximation).__name__}; pass a name out "
             f"of {sorted(NAMES)} or an object such as IncompleteCholesky(rank=100)"
         )
-    if rank != default_rank:
+    elif rank != default_rank:
         raise ValueError(
             f"rank={rank} is given beside an approximation object; put it into the object, "
             f"e.g. {type(approximation).__name__}(rank={rank})"
         )
-    copy: Approximation = clone(approximation)
-    return copy
+    else:
+        made = clone(approximation)
+    return made.for_given_matrix(by_name=by_name) if is_given else made
+
+
+def as_dense_approximation(approximation: Any, rank: Any, *, default_rank: Any) -> Approximation:
+    """The same for methods that need features of rows: graphs have none."""
+    made = as_approximation(approximation, rank, default_rank=default_rank)
+    if not made.has_dense_form:
+        dense = sorted(name for name, kind in NAMES.items() if kind.has_dense_form)
+        raise ValueError(
+            f"{type(made).__name__} makes a graph, and this method needs features of rows; choose "
+            f"one of {dense}, or use SpectralClustering"
+        )
+    return made

@@ -6,15 +6,22 @@ is quicker and takes any number of rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import as_sample
+from mercer.factors.base import (
+    Approximation,
+    ConeLabeller,
+    CountedLabels,
+    Factor,
+    SpectralMap,
+    as_sample,
+)
 from mercer.factors.landmarks import (
     EXACT_NEIGHBORS,
     PRODUCT_ROWS,
@@ -22,17 +29,27 @@ from mercer.factors.landmarks import (
     LandmarkGraph,
     Landmarks,
 )
+from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.linalg.eigen import Solver
+from mercer.linalg.lloyd import nearest_center
+from mercer.linalg.numbering import content_order
+from mercer.linalg.products import row_products, unit_rows
+from mercer.linalg.walks import leading_walk
 from mercer.rows.format import RowFormat
+from mercer.rows.inputs import as_source
+from mercer.rows.rows import Rows, cast
+from mercer.rows.sample import Sample
 
 MOST_NEIGHBORS = 80  # ties per row, when fewer leave the graph in pieces
 TIE = 1e-6  # weaker ones do not hold parts of a graph together
 SPARSE = 0.1  # of the values that are not zero: below, a sparse matrix is quicker
 ASYMMETRY = 1e-8  # of the largest affinity: more is not rounding
+LEAST_VALUE = 1e-8  # smaller eigenvalues (negative: a graph between two sides) show no clusters
 
 
-class Neighbors(BaseEstimator):
+class Neighbors(Approximation):
     """W = (A + Aᵀ)/2, where A ties each row to its nearest rows by Gaussian weights.
 
     What scikit-learn's SpectralClustering(affinity="nearest_neighbors") does, with weights that
@@ -59,6 +76,18 @@ class Neighbors(BaseEstimator):
     >>> adjusted_rand(y, model.labels_)
     1.0
     """
+
+    scales_itself = True
+    is_sparse = True
+    has_dense_form = False
+    labels_training = True
+    growth = 2.0
+
+    @classmethod
+    def of_rank(cls, rank: int | None) -> Neighbors:
+        if rank is not None:
+            refuse_rank(rank)
+        return cls()
 
     def __init__(
         self,
@@ -105,8 +134,13 @@ class Neighbors(BaseEstimator):
     def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
         return self._landmarks(n_rows, self.n_neighbors).label_memory(n_rows, n_features, tile_rows)
 
+    def for_given_matrix(self, *, by_name: bool) -> Approximation:
+        return refuse_matrix(self)
+
+    def _context(self, problem: Problem, n_clusters: int) -> dict[str, Any]:
+        return {"n_clusters": n_clusters}
+
     def check(self, kernel: Kernel | None) -> None:
-        """Refuse parameters and kernels that no data could make right."""
         self._landmarks(1, self.n_neighbors).check(kernel)
 
     def _landmarks(self, n_rows: int, n_neighbors: int) -> Landmarks:
@@ -114,8 +148,12 @@ class Neighbors(BaseEstimator):
         return Landmarks(n_rows, n_neighbors=n_neighbors, weights=self.weights)
 
 
-class GivenAffinity(BaseEstimator):
+class GivenAffinity(Approximation):
     """The matrix that came as X is the graph: symmetric, no value below zero, dense or sparse."""
+
+    takes_graph = True
+    is_sparse = True
+    has_dense_form = False
 
     def fit(
         self,
@@ -150,8 +188,10 @@ class GivenAffinity(BaseEstimator):
 
 
 @dataclass(frozen=True, slots=True)
-class AffinityGraph:
+class AffinityGraph(Factor):
     """Items and their affinities; a new item is a row of affinities to those of the fit."""
+
+    is_graph = True
 
     n_items: int  # columns of a row
     items: IdArray  # that took part: those of positive weight
@@ -166,16 +206,62 @@ class AffinityGraph:
         return 0.0
 
     @property
-    def format(self) -> RowFormat:
+    def format(self) -> RowFormat:  # type: ignore[override]
         return RowFormat(np.dtype(np.float64))
 
     @property
     def kernel(self) -> Precomputed:
         return Precomputed()
 
-    def forget_training(self) -> AffinityGraph:
-        """The same without the matrix: what a model keeps."""
-        return replace(self, training_matrix=None)
+    def rows(self, X: Any) -> Any:
+        """Affinities to the items of the fit: the rows themselves."""
+        source = as_source(X)
+        return source.read(0, source.n_rows)
+
+    def spectral_map(
+        self,
+        sample: Sample,
+        n_vectors: int,
+        *,
+        solver: Solver,
+        rng: np.random.Generator,
+        threads: int = 1,
+    ) -> SpectralMap:
+        """The walk on the graph. W diag(w) φ = λ D φ, so affinities @ (w φ/λ) point along φ."""
+        walk = leading_walk(self.training_matrix, sample.weights, n_vectors, solver=solver, rng=rng)
+        kept = walk.values > LEAST_VALUE
+        values, points = walk.values[kept], walk.vectors[:, kept]
+        vectors = np.zeros((self.n_items, len(values)))
+        vectors[self.items] = sample.weights[:, None] * points / values
+        return SpectralMap(
+            vectors,
+            points,
+            walk.weights,
+            values,
+            walk.residuals[kept],
+            walk.solver,
+            n_isolated=walk.n_alone,
+            most_clusters=len(values),
+        )
+
+    def labeller(self, vectors: FloatArray, directions: FloatArray) -> AffinityLabeller:
+        return AffinityLabeller(self, vectors, directions)
+
+
+def refuse_matrix(approximation: Approximation) -> Any:
+    """A graph between rows cannot be made of a matrix of affinities."""
+    raise ValueError(
+        f"{type(approximation).__name__} needs rows, but kernel='precomputed' brings a matrix: "
+        "leave approximation as it is to cluster by these affinities, or use 'exact' or 'cholesky'"
+    )
+
+
+def refuse_rank(rank: Any) -> None:
+    """A graph between the rows themselves has no rank."""
+    raise ValueError(
+        f"rank={rank} is given, but a graph between the rows themselves has no rank; leave "
+        "rank='auto' (Neighbors(n_neighbors=…) says how many edges a row has)"
+    )
 
 
 def _felt(W: sp.csr_array) -> sp.csr_array:
@@ -210,3 +296,33 @@ def _asymmetry(W: Any) -> float:
     step = max(1, 2**22 // len(W))
     starts = range(0, len(W), step)
     return max(float(np.abs(W[i : i + step] - W[:, i : i + step].T).max()) for i in starts)
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityLabeller(ConeLabeller):
+    """Rows are affinities to the items of the fit."""
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Affinities → labels, and how many items have no edge: they go with one cone."""
+        order = content_order(self.directions)
+        against = np.ascontiguousarray(self.directions[order].T)
+        embed = self.coordinates()
+
+        def decide(rows: Rows) -> CountedLabels:
+            U = embed(rows)
+            nowhere = np.flatnonzero(~U.any(axis=1))
+            n_tied = np.count_nonzero(abs(rows[nowhere]).sum(axis=1)) if len(nowhere) else 0
+            labels = order[nearest_center(-row_products(U, against))[0]]
+            return labels, len(nowhere) - int(n_tied)
+
+        return decide
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Affinities → unit coordinates."""
+
+        def embed(rows: Rows) -> FloatArray:
+            if sp.issparse(rows):
+                return unit_rows(cast(rows, np.float64) @ self.vectors)
+            return unit_rows(row_products(rows.astype(np.float64, copy=False), self.vectors))
+
+        return embed

@@ -7,16 +7,15 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import rq, solve_triangular
-from sklearn.base import BaseEstimator
 
 from mercer._run.lazy import LazyModule
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import DRAW, DenseSizes, PivotFactor, as_sample
+from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.cholesky import IncompleteCholesky
+from mercer.factors.dense import DRAW, PivotFactor
 from mercer.kernels.base import Kernel, column_index
-from mercer.kernels.given import GramMatrix
-from mercer.linalg.lloyd import lloyd
+from mercer.linalg.lloyd import WeightedRows
 from mercer.rows.rows import BlockRows, Rows, cast, part, take
 from mercer.rows.sample import Sample
 from mercer.rows.source import TILE, spans
@@ -29,7 +28,7 @@ KMEANS_ROWS = 10_000  # so many rows (or 20 per centre) are enough to place the 
 NO_ROW = -1  # the number of a pivot that is no row of the source
 
 
-class Nystrom(DenseSizes, BaseEstimator):
+class Nystrom(Approximation):
     """K ≈ F Fᵀ with F = K[:, B] V Λ^-½ Q, K[B, B] = V Λ Vᵀ, for pivots B drawn beforehand.
 
     The projection onto the span of the pivots, as in IncompleteCholesky, but these are chosen
@@ -78,7 +77,7 @@ class Nystrom(DenseSizes, BaseEstimator):
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
     ) -> PivotFactor:
         """Choose pivots for the rows of X; `trace_error` is exact on these rows."""
-        self._check()
+        self.check(kernel)
         sample = as_sample(kernel, X)
         with single_threaded_blas():
             pivots, ids = self._choose_pivots(kernel, sample, rng=rng, threads=threads)
@@ -91,7 +90,7 @@ class Nystrom(DenseSizes, BaseEstimator):
 
     def enough_rows(self) -> int | None:
         """Ten rows per uniform pivot; centres and leverage scores are of all rows."""
-        self._check()
+        self.check(None)
         return DRAW * self.rank if self.sampling == "uniform" else None
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
@@ -123,11 +122,10 @@ class Nystrom(DenseSizes, BaseEstimator):
         rounding = 4 * np.sqrt(len(K)) * np.finfo(K.dtype).eps  # of the eigenvalues themselves
         return float(max(rounding, np.finfo(sample.format.dtype).eps))
 
-    def _check(self) -> None:
+    def check(self, kernel: Kernel | None) -> None:
         if self.sampling not in SAMPLINGS:
             raise ValueError(f"sampling={self.sampling!r} is unknown; choose one of {SAMPLINGS}")
-        if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
-            raise ValueError(f"rank={self.rank!r} must be a whole number of 1 or more")
+        check_whole("rank", self.rank)
         if self.cutoff is not None and not 0 <= self.cutoff < 1:
             raise ValueError(
                 f"cutoff={self.cutoff!r} must be None or in [0, 1): it is relative to the largest "
@@ -184,7 +182,7 @@ def _centers(
     """Centres of weighted k-means in the columns that the kernel looks at."""
     X = sample.rows
     for what, is_given in {
-        "a precomputed kernel has": isinstance(kernel, GramMatrix),
+        "a precomputed kernel has": kernel.is_precomputed,
         "sparse rows have": sp.issparse(X),
         "column blocks have": isinstance(X, BlockRows),
     }.items():
@@ -198,15 +196,8 @@ def _centers(
     few = _few_seen_rows(kernel, sample, max(KMEANS_ROWS, 20 * size), rng=rng)
     start = IncompleteCholesky(size).fit(kernel, few, rng=rng, threads=threads).pivots
     norms = np.einsum("ij,ij->i", few.rows, few.rows, dtype=np.float64)
-    found = lloyd(
-        few.rows,
-        few.weights,
-        norms,
-        start,
-        max_iter=KMEANS_SWEEPS,
-        least_shift=0.0,
-        threads=threads,
-    )
+    rows = WeightedRows(few.rows, few.weights, norms, threads)
+    found = rows.lloyd(start, max_iter=KMEANS_SWEEPS)
     # a mean lies between its rows; rounding must not make a histogram's negative
     return np.clip(found.centers, few.rows.min(axis=0), few.rows.max(axis=0))
 

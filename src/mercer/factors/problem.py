@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,8 @@ import scipy.sparse as sp
 
 from mercer._run.budget import Budget
 from mercer._run.types import FloatArray
-from mercer.factors.base import PivotFactor
 from mercer.kernels.bandwidth import around, with_gamma
 from mercer.kernels.base import Kernel
-from mercer.kernels.given import GramMatrix, Precomputed
 from mercer.rows.data_summary import DataSummary
 from mercer.rows.rows import n_bytes
 from mercer.rows.sample import Sample
@@ -26,7 +24,7 @@ class Problem:
 
     source: Source
     weights: FloatArray | None  # (n_rows,) float64, in units of `weight_unit`
-    sample: Sample  # the rows that choose
+    sample: Sample  # the rows that the factor and the clusters are fitted on
     kernel: Kernel | None  # resolved: its parameters are numbers, in the units of the sample's
     # format (None: the graph scales itself)
     bandwidth: str  # how they came about
@@ -47,25 +45,17 @@ class Problem:
         return around(self.kernel.in_units(-self.sample.format.exponent))
 
 
-def raw_kernel(factor: Any) -> Kernel:
-    """The kernel of a factor, as a function of raw rows: what users see."""
-    kernel: Kernel = factor.kernel.in_units(-factor.format.exponent)
-    return kernel
-
-
 def fit_factor(
-    approximation: Any, problem: Problem, *, rng: np.random.Generator, threads: int, **more: Any
+    approximation: Any,
+    problem: Problem,
+    *,
+    rng: np.random.Generator,
+    threads: int,
+    n_clusters: int = 1,
 ) -> Any:
     """A factor of the problem's kernel on its sample, if it fits into memory."""
     demand_factor(approximation, problem)
-    if getattr(approximation, "rare", 0) and not isinstance(problem.kernel, GramMatrix):
-        more = {"source": problem.source, "block_rows": problem.block_rows, **more}
-    factor: Any = approximation.fit(
-        problem.kernel, problem.sample, rng=rng, threads=threads, **more
-    )
-    if isinstance(factor, PivotFactor) and isinstance(problem.kernel, GramMatrix):
-        return replace(factor, kernel=Precomputed())  # new rows bring their part of the matrix
-    return factor
+    return approximation.fit_problem(problem, rng=rng, threads=threads, n_clusters=n_clusters)
 
 
 def demand_factor(approximation: Any, problem: Problem) -> None:
@@ -73,7 +63,7 @@ def demand_factor(approximation: Any, problem: Problem) -> None:
     sample, n_features = problem.sample, problem.source.n_features
     n, itemsize = len(sample), sample.format.dtype.itemsize
     held = n_bytes(sample.rows)
-    if getattr(approximation, "makes_dense", False) and sp.issparse(sample.rows):
+    if approximation.makes_dense and sp.issparse(sample.rows):
         held += n * n_features * itemsize
     demand_rank(approximation, (n, n_features), itemsize, held, problem.budget)
 
@@ -85,8 +75,8 @@ def demand_rank(
     n, n_features = shape
     needed = approximation.memory(n, n_features, itemsize)
     advice = "raise max_memory"
-    rank = getattr(approximation, "rank", None)
-    if isinstance(rank, int):
+    rank = approximation.fixed_rank()
+    if rank is not None:
         share = (budget.n_bytes - held) / max(needed, 1)
         fitting = int(0.9 * min(rank, n) * share)
         advice += f", or lower the rank to about {fitting}" if fitting >= 1 else ""

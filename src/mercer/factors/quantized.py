@@ -9,25 +9,26 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from numpy.typing import NDArray
 
+from mercer._run.lazy import LazyModule
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import DenseSizes, PivotFactor, as_sample
-from mercer.factors.quantization import (
-    MOST_BLOCKS,
-    Quantization,
-    quantize,
-    sequential_sample,
-)
-from mercer.factors.representatives import fine_block_sums, move_representatives
-from mercer.kernels.algebra import Product, Scaled
+from mercer.factors.base import Approximation, as_sample, check_whole
+from mercer.factors.dense import PivotFactor
+from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel, column_index
-from mercer.kernels.exponential import RBF
 from mercer.linalg.lloyd import nearest_center, scores_of_centers, sums_by_label
 from mercer.rows.rows import BlockRows, Rows, cast, part
-from mercer.rows.sample import Sample
+from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import TILE, spans
+
+_jit = LazyModule("mercer.factors._quantized_jit")
+
+MOST_STEPS = 30
+
+MOST_BLOCKS = 4096  # the eigenproblem costs their cube
+GROWTHS = 64
 
 NO_ROW = -1  # the number of a representative that is no row of the source
 DEFAULT_RANK = 256
@@ -38,7 +39,7 @@ ERROR_ROWS = 200
 DENSE_VALUES = 2**28  # sparse rows are made dense up to here
 
 
-class Quantized(DenseSizes, BaseEstimator):
+class Quantized(Approximation):
     """K_pq ≈ β_ij for rows p, q of the blocks i, j: an m×m eigenproblem for any number of rows.
 
     1. Rows are gathered into blocks: the first representative within `radius` (sequential
@@ -76,6 +77,8 @@ class Quantized(DenseSizes, BaseEstimator):
     >>> factor.rank < 150, bool(np.abs(F @ F.T - RBF(0.1)(X)).max() < 0.1)
     (True, True)
     """
+
+    makes_dense = True
 
     def __init__(
         self,
@@ -133,12 +136,6 @@ class Quantized(DenseSizes, BaseEstimator):
             )
             return _with_training_rows(factor, sample, threads) if keep_rows else factor
 
-    makes_dense = True  # of sparse rows
-
-    def enough_rows(self) -> int | None:
-        """Blocks hold all rows."""
-        return None
-
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         m = min(self._limit(), n_rows)
         few = min(n_rows, SWEEP_ROWS * m)
@@ -154,19 +151,17 @@ class Quantized(DenseSizes, BaseEstimator):
         blocks = self.width(n_rows)
         return 8 * blocks * (5 * blocks + 4 * n_vectors)
 
-    def check(self, kernel: Kernel) -> None:
-        """Refuse parameters and kernels that no data could make right."""
+    def check(self, kernel: Any) -> None:
         radius, rank = self.radius, self.rank
         if radius is not None and not (np.isreal(radius) and 0 < radius < np.inf):
             raise ValueError(f"radius={radius!r} must be a positive number, or None")
-        whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
-        if rank is not None and not (whole and rank >= 1):
-            raise ValueError(f"rank={rank!r} must be a whole number of 1 or more, or None")
+        if rank is not None:
+            check_whole("rank", rank, "None or ")
         if self.refine not in (None, "kmeans", "gradient"):
             raise ValueError(
                 f"refine={self.refine!r} is unknown; choose 'kmeans', 'gradient', None"
             )
-        if self.refine == "gradient" and not isinstance(kernel, RBF):
+        if self.refine == "gradient" and not kernel.is_gaussian:
             raise ValueError(
                 f"refine='gradient' has a gradient for RBF only, not for {kernel!r}; use 'kmeans'"
             )
@@ -175,6 +170,9 @@ class Quantized(DenseSizes, BaseEstimator):
                 f"a quantised kernel replaces rows by the mean of near rows, which {kernel!r} need "
                 "not be like; use RBF or Laplacian, or approximation='cholesky' or 'nystrom'"
             )
+
+    def _context(self, problem: Problem, n_clusters: int) -> dict[str, Any]:
+        return {"keep_rows": False}  # `QuantizedFactor.dense` computes them where they are needed
 
     def _limit(self) -> int:
         if self.rank is not None:
@@ -241,6 +239,32 @@ class QuantizedFactor(PivotFactor):
     def quantization(self) -> Quantization:
         return Quantization(self.pivots, self.block_weights, self.block_variances)
 
+    def weighted_rows(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
+        """Those of the blocks: constant on them, the eigenproblem is theirs."""
+        return self.block_rows(), self.block_weights
+
+    def dense(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
+        return _with_training_rows(self, sample, threads)
+
+    def principal_form(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
+        return self  # its blocks are enough
+
+    def check_clusters(self, n_clusters: int) -> None:
+        if len(self.block_weights) < n_clusters:
+            raise ValueError(
+                f"the blocks have {len(self.block_weights)} representatives, which cannot separate "
+                f"n_clusters={n_clusters}; lower radius, or raise rank"
+            )
+
+    def notes(self) -> list[str]:
+        return [
+            f"{len(self.block_weights)} blocks; the block matrix is off by "
+            f"{self.kernel_error:.2g} of its norm (200 rows)"
+        ]
+
+    def error_norm(self, total_weight: float, *, is_normalized: bool) -> float | None:
+        return self.normalized_perturbation if is_normalized else self.perturbation
+
     def block_rows(self) -> FloatArray:
         """F of the blocks, n^-½ U Λ^½, from mix = g √n U Λ^-½: F Fᵀ = β."""
         scale = block_scale(self.quantization, self.kernel, correction=self.correction)
@@ -256,15 +280,7 @@ class QuantizedFactor(PivotFactor):
 
 def block_scale(quantization: Quantization, kernel: Kernel, *, correction: bool) -> FloatArray:
     """g_i with β_ij = k(t_i, t_j) g_i g_j; 1 where the correction is off or not valid."""
-    if isinstance(kernel, Scaled):
-        return block_scale(quantization, kernel.kernel, correction=correction)
-    if isinstance(kernel, Product):
-        parts = [block_scale(quantization, k, correction=correction) for k in kernel.kernels]
-        return np.prod(parts, axis=0)
-    if not correction or not isinstance(kernel, RBF):
-        return np.ones(len(quantization))
-    spread: FloatArray = kernel.select(quantization.variances).sum(axis=1)
-    return np.exp(-float(kernel.gamma) * spread)
+    return kernel.block_scale(quantization.variances) if correction else np.ones(len(quantization))
 
 
 def block_values(quantization: Quantization, kernel: Kernel, *, correction: bool) -> FloatArray:
@@ -356,7 +372,7 @@ def _block_errors(
 
     The diagonal is left out: it counts once in the whole, and would count n/200 times here.
     """
-    few = np.unique(np.linspace(0, len(X) - 1, min(len(X), ERROR_ROWS)).astype(np.intp))
+    few = evenly(len(X), ERROR_ROWS)
     rows, w, d = X[few].astype(np.float64), np.sqrt(weights[few]), degrees[labels[few]]
     W = w[:, None] * kernel.matrix(rows, rows) * w
     E = W - w[:, None] * beta[np.ix_(labels[few], labels[few])] * w
@@ -395,3 +411,161 @@ def _with_training_rows(factor: QuantizedFactor, sample: Sample, threads: int) -
     left = np.abs(diagonal - np.einsum("ij,ij->i", F, F, dtype=np.float64))
     error = float(weights @ left / max(weights @ diagonal, np.finfo(float).tiny))
     return replace(factor, training_rows=F, trace_error=error)
+
+
+class TooManyBlocksError(ValueError):
+    """The radius is so small that almost every row would represent itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """Blocks of rows: what each stands for, how much it weighs, how wide it is."""
+
+    representatives: FloatArray  # (m, d) float64: the mean t_i of the rows of a block
+    weights: FloatArray  # (m,) n_i, the sum of their weights
+    variances: FloatArray  # (m, d) the mean of (x - t_i)², column by column
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def sequential_sample(
+    X: FloatArray,
+    radius: float,
+    *,
+    width: int = 0,
+    mask: NDArray[np.bool_] | None = None,
+    limit: int = MOST_BLOCKS,
+    unit: float = 1.0,
+) -> tuple[IdArray, IdArray]:
+    """Numbers of the representing rows, and for each row the first of them within the radius.
+
+    One pass in the order of the rows: a row that no representative is within `radius` of becomes
+    one. Distances are Euclidean, in float64. O(n·m·d) at most, much less where blocks are far
+    apart.
+
+    width : rows are the pixels of an image of this width, row by row: the representatives of the
+        left and the upper neighbour are tried first. The representatives are the same; a pixel
+        within reach of several goes with its neighbour instead of the first.
+    mask : rows that take part; others get the label -1.
+    limit : more representatives than this raise `TooManyBlocksError` with an estimate.
+    unit : of the rows; the radius is not in it.
+    """
+    X = np.ascontiguousarray(X)
+    n, d = X.shape
+    limit = min(limit, n)
+    lanes = np.empty((-(-limit // 8), d, 8))
+    ids, labels = np.empty(limit, np.intp), np.empty(n, np.intp)
+    growth = np.zeros(GROWTHS, np.intp)
+    is_used = np.empty(0, np.bool_) if mask is None else np.ascontiguousarray(mask, np.bool_)
+    args = (X, float(radius / unit) ** 2, width, is_used, lanes, ids, labels, growth)
+    n_found, n_seen = _jit.sequential(*args)
+    _demand_all_seen(n, n_seen, n_found, growth, radius)
+    return ids[:n_found].copy(), labels
+
+
+def quantize(
+    X: FloatArray, labels: IdArray, m: int, weights: FloatArray | None = None
+) -> Quantization:
+    """Means, weights and variances of the m blocks that the labels make (label -1: no block).
+
+    A block without rows gets the weight 0.
+    """
+    X = np.ascontiguousarray(X)
+    w = np.empty(0) if weights is None else np.ascontiguousarray(weights, np.float64)
+    sums, counts = np.zeros((m, X.shape[1])), np.zeros(m)
+    _jit.add_block_sums(X, labels, w, sums, counts)
+    held = np.where(counts > 0, counts, 1.0)[:, None]
+    means, squares = sums / held, np.zeros_like(sums)
+    _jit.add_block_squares(X, labels, w, means, squares)
+    return Quantization(means, counts, squares / held)
+
+
+def _demand_all_seen(n: int, n_seen: int, n_found: int, growth: Any, radius: float) -> None:
+    """Refuse a radius that makes more blocks than wanted, and say how many there would be.
+
+    The number of representatives grows like a power of the number of rows: told by the last
+    doubling that was seen.
+    """
+    if n_seen == n:
+        return
+    doublings = max(n_seen.bit_length() - 2, 0)
+    half, seen = max(int(growth[doublings]), 1), 1 << doublings
+    power = np.log(max(n_found / half, 1.0)) / np.log(max(n_seen / seen, 2.0))
+    estimate = min(n_found * (n / n_seen) ** min(power, 1.0), n)
+    raise TooManyBlocksError(
+        f"radius={radius:g} makes more than {n_found:,} representatives, by estimate "
+        f"{float(f'{estimate:.2g}'):,.0f} for {n:,} rows; raise radius, or allow more"
+    )
+
+
+def fine_block_sums(
+    kernel: Kernel,
+    X: FloatArray,
+    weights: FloatArray,
+    labels: IdArray,
+    m: int,
+    radius: float,
+) -> FloatArray:
+    """B by a finer partition (appendix): blocks cut by sequential sampling with a smaller radius.
+
+    B_ij = Σ_ab l_ia l_jb k(o_ia, o_jb) over the pieces o of both blocks, of weight l.
+    """
+    _, fine = sequential_sample(X, radius)
+    _, pieces = np.unique(labels * (fine.max() + 1) + fine, return_inverse=True)
+    n_pieces = int(pieces.max()) + 1
+    cut = quantize(X, pieces.ravel(), n_pieces, weights)
+    block_of = np.empty(n_pieces, np.intp)
+    block_of[pieces.ravel()] = labels
+    sums = kernel.matrix(cut.representatives, cut.representatives) * cut.weights[:, None]
+    sums *= cut.weights
+    B = np.zeros((m, n_pieces))
+    np.add.at(B, block_of, sums)
+    total = np.zeros((m, m))
+    np.add.at(total, block_of, B.T)
+    return (total + total.T) / 2
+
+
+def block_objective(
+    kernel: Kernel, T: FloatArray, n: FloatArray, B: FloatArray, scale: FloatArray
+) -> tuple[float, FloatArray]:
+    """f(t), eq. (10) without its constant, and its gradient for an RBF kernel.
+
+    df/dt_k = 8γ Σ_j (B_kj β_kj - A_kj β_kj²)(t_k - t_j): the stationarity behind eq. (11), whose
+    iteration as printed goes uphill where its denominator is negative.
+    """
+    beta = kernel.matrix(T, T) * (scale[:, None] * scale)
+    A = np.outer(n, n)
+    C = B * beta - A * beta**2
+    np.fill_diagonal(C, 0.0)
+    gamma: float = kernel.gamma
+    gradient = 8.0 * gamma * (C.sum(axis=1)[:, None] * T - C @ T)
+    return float((A * beta**2 - 2.0 * B * beta).sum()), gradient
+
+
+def move_representatives(
+    kernel: Kernel, blocks: Quantization, B: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """Representatives with a smaller f, by L-BFGS; the old ones where it finds none."""
+    from scipy.optimize import minimize
+
+    T, n = blocks.representatives, blocks.weights
+    seen = kernel.select(np.arange(T.shape[1])[None, :])[0]
+    start, _ = block_objective(kernel, T, n, B, scale)
+    size = max(abs(start), np.finfo(float).tiny)
+
+    def at(flat: FloatArray) -> FloatArray:
+        moved = T.copy()
+        moved[:, seen] = flat.reshape(len(T), len(seen))
+        return moved
+
+    def value_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
+        f, gradient = block_objective(kernel, at(flat), n, B, scale)
+        return f / size, gradient[:, seen].ravel() / size
+
+    flat = T[:, seen].ravel()
+    best = minimize(
+        value_and_slope, flat, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS}
+    )
+    moved = at(best.x)
+    return moved if block_objective(kernel, moved, n, B, scale)[0] <= start else T

@@ -12,7 +12,7 @@ from mercer._run.budget import Budget
 from mercer._run.lazy import LazyModule
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray
-from mercer.factors.quantization import Quantization, sequential_sample
+from mercer.factors.quantized import Quantization, sequential_sample
 
 _jit = LazyModule("mercer.image._jit")
 

@@ -12,8 +12,7 @@ from mercer._run.budget import Budget
 from mercer._run.recorder import Recorder
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.gaps import ranked_gaps, relative_gap
-from mercer.factors.quantization import Quantization
-from mercer.factors.quantized import block_values
+from mercer.factors.quantized import Quantization, block_values
 from mercer.image.blocks import Centers, PixelBlocks, find_blocks
 from mercer.kernels.exponential import RBF
 from mercer.linalg.eigen import Eigenpairs, leading_eigenpairs

@@ -32,8 +32,8 @@ from mercer._run.printable import printable
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.allowance import MOST_OBJECTS, Allowance
 from mercer.io.damage import ADVICE, damaged, demand, reason
-from mercer.io.npy import read_header
 from mercer.io.trees import DTYPES, Arrays, Json
+from mercer.rows.npy import read_header
 
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 16 * 10**6  # at most

@@ -14,8 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._run.types import IdArray
-from mercer.factors.bin_graph import BinComponents
-from mercer.factors.binning import MOST_BINS, REFERENCES, BinningFactor, Grids, KnownBins, n_slots
+from mercer.factors.binning import (
+    MOST_BINS,
+    REFERENCES,
+    BinComponents,
+    BinningFactor,
+    Grids,
+    KnownBins,
+    n_slots,
+)
 from mercer.io.allowance import Allowance
 from mercer.io.check_rows import check_format_fits, check_kernel, is_array, is_double, is_table
 from mercer.io.damage import demand

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.factors.base import PivotFactor
-from mercer.factors.bin_graph import BinComponents
+from mercer.factors.binning import BinComponents
+from mercer.factors.dense import PivotFactor
 from mercer.factors.fourier import FourierFactor
 from mercer.factors.quantized import QuantizedFactor
 from mercer.io.check_binning import check_binning_model

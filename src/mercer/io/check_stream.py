@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.factors.base import PivotFactor
+from mercer.factors.dense import PivotFactor
 from mercer.factors.mutual import NeighborKernel
 from mercer.io.check_models import check_features
 from mercer.io.check_rows import (

@@ -24,7 +24,7 @@ from mercer._run.atomic import (
 from mercer._run.extras import require
 from mercer._run.printable import PrintableErrors
 from mercer._run.types import IdArray
-from mercer.io.npy import read_header
+from mercer.rows.npy import read_header
 from mercer.rows.stamp import arrow_path, file_size
 
 COLUMN = "label"

@@ -15,10 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.estimators.preimage import PreImage
-from mercer.factors.base import PivotFactor
-from mercer.factors.bin_graph import BinComponents
-from mercer.factors.binning import BinningFactor, Grids, KnownBins, RandomBinning
+from mercer.factors.binning import BinComponents, BinningFactor, Grids, KnownBins, RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
+from mercer.factors.dense import PivotFactor
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
 from mercer.factors.landmarks import LandmarkGraph, Landmarks, Search
@@ -257,6 +256,11 @@ class Unpacker:
     def parameters(self, tree: Json, cls: type[Any]) -> dict[str, Any]:
         """Parameters by name, all of which the class has."""
         demand(isinstance(tree, dict), f"the parameters of {cls.__name__} are not named")
+        retired = getattr(cls, "_retired_parameters", {})  # those of earlier versions
+        for key in set(tree) & set(retired):
+            problem = f"{cls.__name__}({key}={reprlib.repr(tree[key])}) is no longer supported"
+            demand(tree[key] in retired[key], problem, "fit the model again without it")
+        tree = {key: value for key, value in tree.items() if key not in retired}
         unknown = sorted(set(tree) - set(cls._get_param_names()))
         demand(not unknown, f"{cls.__name__} has no parameters {reprlib.repr(unknown)}")
         return {key: self.unpack(value) for key, value in tree.items()}

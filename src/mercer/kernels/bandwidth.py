@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from mercer._run.types import FloatArray
 from mercer.kernels.base import Kernel
@@ -173,16 +172,10 @@ def _inverse(value: float) -> float:
 
 def around(kernel: Kernel | None) -> tuple[float, ...]:
     """γ of the kernel and wider and narrower ones, ascending; () for a kernel without one."""
-    gamma = getattr(kernel, "gamma", None)
-    return tuple(float(gamma) * step for step in STEPS) if isinstance(gamma, float) else ()
+    gamma = None if kernel is None else kernel.gamma
+    return tuple(gamma * step for step in STEPS) if isinstance(gamma, float) else ()
 
 
 def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
-    """A copy with this bandwidth."""
-    if "gamma" not in kernel.get_params():
-        raise ValueError(
-            f"{kernel!r} has no gamma to search over; use one kernel such as RBF, Laplacian or "
-            "Chi2, or search over n_clusters alone"
-        )
-    copy: Any = clone(kernel).set_params(gamma=float(gamma))
-    return copy
+    """`Kernel.with_gamma`, as a function."""
+    return kernel.with_gamma(gamma)

@@ -14,7 +14,7 @@ from mercer._run.tally import kernel_values
 from mercer._run.types import FloatArray
 from mercer.rows.rows import BlockRows, Rows
 
-Columns: TypeAlias = Any  # None, slice, ints, names, or a block's name or number
+ColumnChoice: TypeAlias = Any  # None, slice, ints, names, or a block's name or number
 RowsAgainst: TypeAlias = Callable[[Rows], FloatArray]
 
 ROUNDING = float(np.finfo(float).eps)
@@ -22,16 +22,31 @@ NOTHING = 1e-290  # sums of similarities below: exponentials end at 3e-308, wher
 
 
 class Kernel(BaseEstimator):
-    """How alike two rows are: k(x, y) = ⟨φ(x), φ(y)⟩.
+    """How similar two rows are: k(x, y) = ⟨φ(x), φ(y)⟩.
 
     Kernels add, multiply and scale: ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``.
-    Subclasses give `_against` and `diagonal`; the base does the rest, and counts the values.
+    Subclasses define `_against` and `diagonal`; the base class does the rest and counts values.
+    What else an approximation may need of a kernel (frequencies, bins, a bandwidth) is a verb here,
+    beside a property that says whether the kernel has it.
     """
+
+    gamma: Any = None  # bandwidth: a number, the name of a rule, or None for kernels without one
+    columns: ColumnChoice = None
 
     stationary = False  # depends on x - y only, so that rows may be centred first
     nonnegative = False  # defined for values ≥ 0 only
-    has_units = False  # `in_units` has an answer
-    columns: Columns = None
+    has_units = False  # `in_units` is defined
+    has_bandwidth = False  # exp(-γ·D(x, y)): `distances` gives D, and γ is one number
+    has_spectrum = False  # `frequencies` can be drawn
+    has_bins = False  # `bin_scales` can be drawn
+    is_precomputed = False  # looks similarities up in a matrix: there are no rows to look at
+    is_function = False  # calls the user's function: slow, and model files do not hold it
+    is_gaussian = False  # exp(-γ‖x - y‖²): isotropic, differentiable, γ in Euclidean terms
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether one bandwidth is left to the estimator (``gamma="auto"``)."""
+        return bool(self.has_bandwidth and isinstance(self.gamma, str) and self.gamma == "auto")
 
     def against(self, Y: Rows) -> RowsAgainst:
         """A function of X that returns the matrix k(X, Y), with what depends on Y done once."""
@@ -139,6 +154,47 @@ class Kernel(BaseEstimator):
                 f"{low:g}; shift or clip the columns, or use another kernel such as RBF"
             )
 
+    def with_gamma(self, gamma: float) -> Kernel:
+        """A copy with this bandwidth."""
+        if "gamma" not in self.get_params():
+            raise ValueError(
+                f"{self!r} has no gamma to search over; use one kernel such as RBF, Laplacian or "
+                "Chi2, or search over n_clusters alone"
+            )
+        copy: Kernel = clone(self).set_params(gamma=float(gamma))
+        return copy
+
+    def distances(self, X: Rows, Y: Rows) -> FloatArray:
+        """D(x, y), which γ multiplies, where `has_bandwidth`."""
+        raise NotImplementedError
+
+    def frequencies(
+        self, shape: tuple[int, int], *, rng: np.random.Generator, orthogonal: bool = False
+    ) -> FloatArray:
+        """(n, d) frequencies ω with E cos ω·(x - y) = k(x, y), where `has_spectrum`.
+
+        `orthogonal` makes every d of them orthogonal, which an isotropic spectrum allows.
+        """
+        raise NotImplementedError
+
+    def bin_scales(self, n_features: int, *, rng: np.random.Generator) -> FloatArray:
+        """1 / widths of a random grid in which x and y share a bin with probability k(x, y)."""
+        raise NotImplementedError
+
+    def block_scale(self, variances: Rows) -> FloatArray:
+        """g with mean k(x, y) ≈ k(t_i, t_j) g_i g_j over rows x, y of blocks i, j around t_i, t_j.
+
+        `variances` has a row per block and the columns of X; 1 where no correction is known.
+        """
+        return np.ones(variances.shape[0])
+
+    def for_new_rows(self) -> Kernel:
+        """The kernel that compares new rows with training rows, once fitting is over."""
+        return self
+
+    def check_structure(self) -> None:
+        """Refuse a combination of things that are not kernels (TypeError)."""
+
     def check_parameters(self) -> None:
         """Refuse parameters that no data could make right, before any data are read."""
 
@@ -176,7 +232,7 @@ class Kernel(BaseEstimator):
     __rmul__ = __mul__
 
 
-def column_index(columns: Columns, n_features: int) -> Any:
+def column_index(columns: ColumnChoice, n_features: int) -> Any:
     """A slice or column numbers that are there."""
     if columns is None or isinstance(columns, slice):
         return slice(None) if columns is None else columns

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from mercer._run.types import FloatArray
 from mercer.kernels.bandwidth import Rule, check_rule, choose_gamma, scaled_gamma
-from mercer.kernels.base import Columns, Kernel, RowsAgainst
+from mercer.kernels.base import ColumnChoice, Kernel, RowsAgainst
 from mercer.kernels.sums import CoordinateSums, Term
 from mercer.rows.rows import Rows
 
@@ -26,8 +26,9 @@ class Exponential(Kernel):
     power = 2
     homogeneity = 2  # D(2x, 2y) = 2^homogeneity · D(x, y)
     has_units = True
+    has_bandwidth = True
 
-    def __init__(self, gamma: float | Rule = "auto", *, columns: Columns = None) -> None:
+    def __init__(self, gamma: float | Rule = "auto", *, columns: ColumnChoice = None) -> None:
         self.gamma = gamma
         self.columns = columns
 
@@ -39,7 +40,6 @@ class Exponential(Kernel):
         return np.ones(X.shape[0], X.dtype)
 
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
-        """D(x, y), what γ multiplies."""
         return self.factor * CoordinateSums(self.select(Y), self.term)(self.select(X))
 
     def resolve(
@@ -49,20 +49,17 @@ class Exponential(Kernel):
         *,
         rng: np.random.Generator,
         least_mean: float = 0.0,
-    ) -> Exponential:
+    ) -> Kernel:
         if isinstance(self.gamma, str):
             gamma = choose_gamma(self, X, weights, rule=self.gamma, rng=rng, least_mean=least_mean)
         else:
             gamma = self._number()
-        resolved: Exponential = clone(self).set_params(gamma=gamma)
-        return resolved
+        return self.with_gamma(gamma)
 
-    def in_units(self, exponent: int) -> Exponential:
+    def in_units(self, exponent: int) -> Kernel:
         if isinstance(self.gamma, str):
             return clone(self)
-        gamma = scaled_gamma(self._number(), self.homogeneity * exponent)
-        moved: Exponential = clone(self).set_params(gamma=gamma)
-        return moved
+        return self.with_gamma(scaled_gamma(self._number(), self.homogeneity * exponent))
 
     def check_parameters(self) -> None:
         if isinstance(self.gamma, str):
@@ -76,7 +73,8 @@ class Exponential(Kernel):
                 f"gamma={self.gamma!r} is chosen from data; fit an estimator with this kernel "
                 "or give gamma as a number"
             )
-        if not isinstance(self.gamma, Real) or not np.isfinite(self.gamma) or self.gamma <= 0:
+        is_real = isinstance(self.gamma, Real)
+        if not is_real or not np.isfinite(float(self.gamma)) or self.gamma <= 0:
             raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto'")
         return float(self.gamma)
 
@@ -84,14 +82,18 @@ class Exponential(Kernel):
 class RBF(Exponential):
     """The Gaussian kernel exp(-γ‖x - y‖²).
 
-    Paper 001's σ is this γ; 004's γ is its inverse; 002's σ is 1/√(2γ).
+    γ is the σ of kernel k-means by incomplete Cholesky, the inverse of γ in sparse kernel spectral
+    clustering, and 1/(2σ²) for the σ of block-quantised kernels.
 
     Parameters
     ----------
-    gamma : γ, a positive number; or the rule that finds it when an estimator is fitted: "auto"
-        (by near neighbours), "median" or "scale" (see `mercer.kernels.bandwidth`).
-    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
-        of a column block.
+    gamma : float or {"auto", "median", "scale"}, default="auto"
+        γ, a positive number, or the rule that chooses it when an estimator is fitted: "auto"
+        follows the distance to near neighbours, "median" is one over the median distance, and
+        "scale" is scikit-learn's 1 / (n_features · variance).
+    columns : None, slice, list, str or int, default=None
+        The columns it uses: all (None), a slice, a list of numbers or of feature names, or the
+        name or number of a column block.
 
     Examples
     --------
@@ -107,6 +109,18 @@ class RBF(Exponential):
 
     term = "squared"
     stationary = True
+    has_spectrum = True
+    is_gaussian = True
+
+    def frequencies(
+        self, shape: tuple[int, int], *, rng: np.random.Generator, orthogonal: bool = False
+    ) -> FloatArray:
+        normal = _orthogonal_normals(shape, rng=rng) if orthogonal else rng.standard_normal(shape)
+        return np.sqrt(2 * self._number()) * normal
+
+    def block_scale(self, variances: Rows) -> FloatArray:
+        spread: FloatArray = self.select(variances).sum(axis=1)
+        return np.exp(-float(self.gamma) * spread)
 
 
 class Laplacian(Exponential):
@@ -114,10 +128,13 @@ class Laplacian(Exponential):
 
     Parameters
     ----------
-    gamma : γ, a positive number; or the rule that finds it when an estimator is fitted: "auto"
-        (by near neighbours), "median" or "scale" (see `mercer.kernels.bandwidth`).
-    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
-        of a column block.
+    gamma : float or {"auto", "median", "scale"}, default="auto"
+        γ, a positive number, or the rule that chooses it when an estimator is fitted: "auto"
+        follows the distance to near neighbours, "median" is one over the median distance, and
+        "scale" is scikit-learn's 1 / (n_features · variance).
+    columns : None, slice, list, str or int, default=None
+        The columns it uses: all (None), a slice, a list of numbers or of feature names, or the
+        name or number of a column block.
 
     Examples
     --------
@@ -130,19 +147,32 @@ class Laplacian(Exponential):
     stationary = True
     power = 1
     homogeneity = 1
+    has_spectrum = True
+    has_bins = True
+
+    def frequencies(
+        self, shape: tuple[int, int], *, rng: np.random.Generator, orthogonal: bool = False
+    ) -> FloatArray:
+        return self._number() * rng.standard_cauchy(shape)
+
+    def bin_scales(self, n_features: int, *, rng: np.random.Generator) -> FloatArray:
+        return self._number() / np.maximum(rng.gamma(2.0, 1.0, n_features), np.finfo(float).tiny)
 
 
 class Chi2(Exponential):
     """exp(-γ·½Σ(x - y)²/(x + y)) for histograms; terms with x + y = 0 are 0.
 
-    Values must not be negative. Paper 004's σ is 1/γ.
+    Values must not be negative. In sparse kernel spectral clustering σ is 1/γ.
 
     Parameters
     ----------
-    gamma : γ, a positive number; or the rule that finds it when an estimator is fitted: "auto"
-        (by near neighbours), "median" or "scale" (see `mercer.kernels.bandwidth`).
-    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
-        of a column block.
+    gamma : float or {"auto", "median", "scale"}, default="auto"
+        γ, a positive number, or the rule that chooses it when an estimator is fitted: "auto"
+        follows the distance to near neighbours, "median" is one over the median distance, and
+        "scale" is scikit-learn's 1 / (n_features · variance).
+    columns : None, slice, list, str or int, default=None
+        The columns it uses: all (None), a slice, a list of numbers or of feature names, or the
+        name or number of a column block.
 
     Examples
     --------
@@ -158,9 +188,15 @@ class Chi2(Exponential):
 
 
 def is_automatic(kernel: Kernel) -> bool:
-    """Whether the bandwidth is left to the estimator, and is a single number."""
-    return (
-        isinstance(kernel, Exponential)
-        and isinstance(kernel.gamma, str)
-        and (kernel.gamma == "auto")
-    )
+    """`Kernel.is_automatic`, as a function."""
+    return kernel.is_automatic
+
+
+def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> FloatArray:
+    """Normal vectors, every d of them orthogonal: the axes of random bases, with normal lengths."""
+    n, d = shape
+    bases = [
+        np.linalg.qr(rng.standard_normal((d, min(d, n - start))))[0].T for start in range(0, n, d)
+    ]
+    axes = np.ascontiguousarray(np.concatenate(bases))
+    return np.sqrt(rng.chisquare(d, n))[:, None] * axes

@@ -9,14 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._run.types import FloatArray
-from mercer.kernels.base import Columns, Kernel, RowsAgainst
+from mercer.kernels.base import ColumnChoice, Kernel, RowsAgainst
 from mercer.rows.rows import Rows
 
 
 class FunctionKernel(Kernel):
-    """Any function (X, Y) → matrix of shape (len(X), len(Y)). Such models cannot be saved."""
+    """A function of the user's. Models with one cannot be saved.
 
-    def __init__(self, function: Callable[[Any, Any], Any], *, columns: Columns = None) -> None:
+    Parameters
+    ----------
+    function : callable
+        Takes X (n, d) and Y (m, d) and returns their similarities, (n, m).
+    columns : None, slice, list, str or int, default=None
+        The columns it uses: all (None), a slice, a list of numbers or of feature names, or the
+        name or number of a column block.
+    """
+
+    is_function = True
+
+    def __init__(
+        self, function: Callable[[Any, Any], Any], *, columns: ColumnChoice = None
+    ) -> None:
         self.function = function
         self.columns = columns
 
@@ -55,6 +68,8 @@ def _guarded(X: Rows) -> Rows:
 class Precomputed(Kernel):
     """X is itself a kernel matrix, k(rows, training rows); pivots are column numbers."""
 
+    is_precomputed = True
+
     def against(self, Y: Rows) -> RowsAgainst:
         items = Y[:, 0].astype(np.intp)
         return lambda X: np.ascontiguousarray(X[:, items])
@@ -69,6 +84,8 @@ class Precomputed(Kernel):
 class GramMatrix(Kernel):
     """A precomputed matrix while fitting: the 'rows' are item numbers, one column."""
 
+    is_precomputed = True
+
     def __init__(self, matrix_of_items: FloatArray) -> None:
         self.matrix_of_items = matrix_of_items
 
@@ -79,3 +96,6 @@ class GramMatrix(Kernel):
     def diagonal(self, X: Rows) -> FloatArray:
         items = X[:, 0].astype(np.intp)
         return self.matrix_of_items[items, items]
+
+    def for_new_rows(self) -> Kernel:
+        return Precomputed()  # new rows bring their part of the matrix

@@ -46,3 +46,8 @@ def as_kernel(kernel: Any, gamma: Any = "auto") -> Kernel:
         f"kernel={kernel!r} is a {type(kernel).__name__}; pass a name out of {sorted(NAMES)}, "
         "a kernel object such as RBF(0.5), or a function of (X, Y)"
     )
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether the `kernel` of an estimator says that X is a matrix of similarities."""
+    return kernel.is_precomputed if isinstance(kernel, Kernel) else kernel == "precomputed"

@@ -6,6 +6,7 @@ import numpy as np
 
 from mercer.kernels.base import Kernel
 from mercer.rows.rows import Rows, cast, take
+from mercer.rows.sample import evenly
 
 SAMPLE = 200
 SAME = 1e-6  # relative difference below which two similarities are the same
@@ -35,8 +36,7 @@ def is_resolved(kernel: Kernel, X: Rows) -> bool:
 
 
 def _few(X: Rows) -> Rows:
-    n = X.shape[0]
-    return take(X, np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)))
+    return take(X, evenly(X.shape[0], SAMPLE))
 
 
 def _check_is_kernel(K: np.ndarray, kernel: Kernel) -> None:

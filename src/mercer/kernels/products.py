@@ -11,18 +11,21 @@ from sklearn.base import clone
 
 from mercer._run.types import FloatArray
 from mercer.kernels.bandwidth import scaled_gamma
-from mercer.kernels.base import Columns, Kernel, RowsAgainst
+from mercer.kernels.base import ColumnChoice, Kernel, RowsAgainst
 from mercer.kernels.sums import CoordinateSums
 from mercer.rows.rows import Rows
 
 
 class Cosine(Kernel):
-    """x·y / (‖x‖‖y‖), for text and directions; a row of zeros is like nothing, itself included.
+    """The cosine of the angle, x·y / (‖x‖‖y‖), for text and directions.
+
+    A row of zeros has similarity 0 to every row, itself included.
 
     Parameters
     ----------
-    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
-        of a column block.
+    columns : None, slice, list, str or int, default=None
+        The columns it uses: all (None), a slice, a list of numbers or of feature names, or the
+        name or number of a column block.
 
     Examples
     --------
@@ -34,7 +37,7 @@ class Cosine(Kernel):
 
     has_units = True
 
-    def __init__(self, *, columns: Columns = None) -> None:
+    def __init__(self, *, columns: ColumnChoice = None) -> None:
         self.columns = columns
 
     def in_units(self, exponent: int) -> Cosine:
@@ -63,11 +66,15 @@ class Polynomial(Kernel):
 
     Parameters
     ----------
-    degree : a whole number from 1 up.
-    gamma : γ, a positive number; "auto" is one over the mean squared length of a row.
-    coef0 : a number ≥ 0; larger ones favour the lower powers.
-    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
-        of a column block.
+    degree : int, default=3
+        The power, 1 or more.
+    gamma : float or "auto", default="auto"
+        γ, a positive number; "auto" is one over the mean squared length of a row.
+    coef0 : float, default=1.0
+        A number ≥ 0; larger ones favour the lower powers.
+    columns : None, slice, list, str or int, default=None
+        The columns it uses: all (None), a slice, a list of numbers or of feature names, or the
+        name or number of a column block.
 
     Examples
     --------
@@ -84,7 +91,7 @@ class Polynomial(Kernel):
         gamma: float | str = "auto",
         *,
         coef0: float = 1.0,
-        columns: Columns = None,
+        columns: ColumnChoice = None,
     ) -> None:
         self.degree = degree
         self.gamma = gamma
@@ -105,20 +112,16 @@ class Polynomial(Kernel):
         *,
         rng: np.random.Generator,
         least_mean: float = 0.0,
-    ) -> Polynomial:
-        gamma = self.gamma
-        if gamma == "auto":
-            mean = float(np.average(_squared_norms(self.select(X)), weights=weights))
-            gamma = 1.0 / mean if mean > 0 else 1.0
-        resolved: Polynomial = clone(self).set_params(gamma=gamma)
-        return resolved
+    ) -> Kernel:
+        if self.gamma != "auto":
+            return clone(self)
+        mean = float(np.average(_squared_norms(self.select(X)), weights=weights))
+        return self.with_gamma(1.0 / mean if mean > 0 else 1.0)
 
-    def in_units(self, exponent: int) -> Polynomial:
-        gamma = self.gamma
-        if not isinstance(gamma, str):
-            gamma = scaled_gamma(float(gamma), 2 * exponent)
-        moved: Polynomial = clone(self).set_params(gamma=gamma)
-        return moved
+    def in_units(self, exponent: int) -> Kernel:
+        if isinstance(self.gamma, str):
+            return clone(self)
+        return self.with_gamma(scaled_gamma(float(self.gamma), 2 * exponent))
 
     def check_parameters(self) -> None:
         gamma: Any = self.gamma
@@ -147,8 +150,9 @@ class HistogramIntersection(Kernel):
 
     Parameters
     ----------
-    columns : the columns it looks at: None for all, a slice, numbers, names, or the name or number
-        of a column block.
+    columns : None, slice, list, str or int, default=None
+        The columns it uses: all (None), a slice, a list of numbers or of feature names, or the
+        name or number of a column block.
 
     Examples
     --------
@@ -159,7 +163,7 @@ class HistogramIntersection(Kernel):
 
     nonnegative = True
 
-    def __init__(self, *, columns: Columns = None) -> None:
+    def __init__(self, *, columns: ColumnChoice = None) -> None:
         self.columns = columns
 
     def _against(self, Y: Rows) -> RowsAgainst:

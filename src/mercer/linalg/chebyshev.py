@@ -16,6 +16,7 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from mercer._run.types import FloatArray
+from mercer.linalg.eigenpairs import Eigenpairs, dense_eigenpairs
 
 DEGREE = 12  # of the filter
 GUARDS = 0.1  # as many vectors more than wanted: the last wanted ones converge by their distance
@@ -33,33 +34,35 @@ SMALL = 32  # rows: bounds of the spectrum are not worth a search
 def filtered_eigenpairs(
     K: Any,
     k: int,
-    start: FloatArray,
+    start: tuple[FloatArray, FloatArray] | None = None,
     *,
-    high: float | None = None,
     tol: float,
     rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray] | None:
+) -> Eigenpairs | None:
     """The k largest eigenvalues of a sparse symmetric matrix with vectors, or None if not found.
 
-    start: (n, c) vectors that span about what is wanted, or none (c = 0). high: where the unwanted
-    part of the spectrum ends, if that is known. Found is what has ‖KV - Vλ‖ ≤ tol·‖λ‖; None is for
-    blocks too large to pay, and for what does not converge.
+    start: k values and vectors of a similar matrix, which may lack the last rows. Found is what has
+    ‖KV - Vλ‖ ≤ tol·‖λ‖; None is for blocks too large to pay, and for what does not converge.
     """
     n = K.shape[0]
     size = k + max(LEAST_GUARDS, int(GUARDS * k))
     if 2 * size > n:
         return None
     low = lower_bound(K)
-    V = np.hstack([start[:, :size], rng.standard_normal((n, max(size - start.shape[1], 0)))])
-    if high is None:
-        values, V = ritz_pairs(K, _unit_columns(K @ V))
-        high = float(values[-1])
+    if start is None or len(start[0]) != k:
+        values, V = ritz_pairs(K, _unit_columns(K @ rng.standard_normal((n, size))))
+    else:
+        values, V = start
+        V = np.vstack([V, np.zeros((n - len(V), k))])
+        V = np.hstack([V, rng.standard_normal((n, size - k))])
+    high = float(values[-1])  # where the unwanted part of the spectrum ends
     dtype = np.float32 if tol >= SINGLE else np.float64
     for _ in range(CYCLES):
         values, V = ritz_pairs(K, chebyshev(K, V, DEGREE, low, high, dtype=dtype))
-        wanted = V[:, :k]
-        if np.linalg.norm(K @ wanted - wanted * values[:k]) <= tol * np.linalg.norm(values[:k]):
-            return values[:k], np.ascontiguousarray(wanted)
+        wanted = np.ascontiguousarray(V[:, :k])
+        rest = K @ wanted - wanted * values[:k]
+        if np.linalg.norm(rest) <= tol * np.linalg.norm(values[:k]):
+            return Eigenpairs(values[:k], wanted, np.linalg.norm(rest, axis=0), "chebyshev filter")
         high = float(values[-1])
     return None
 
@@ -118,8 +121,8 @@ def ritz_pairs(K: Any, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         L = np.linalg.cholesky(Y.T @ Y)  # near the identity
     inverse = _inverse(L)
     M = inverse @ (Y.T @ (K @ Y)) @ inverse.T
-    values, G = np.linalg.eigh((M + M.T) / 2)
-    return values[::-1], Y @ (inverse.T @ G[:, ::-1])
+    values, G = dense_eigenpairs((M + M.T) / 2)
+    return values, Y @ (inverse.T @ G)
 
 
 def _cholesky(gram: FloatArray) -> FloatArray | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,25 +10,24 @@ import scipy.sparse as sp
 
 from mercer._run.extras import require
 from mercer._run.types import FloatArray
+from mercer.linalg.chebyshev import chebyshev, filtered_eigenpairs, lower_bound, ritz_pairs
+from mercer.linalg.complete import ITERATIONS, complete_by_lanczos, complete_by_solver
+from mercer.linalg.eigenpairs import Eigenpairs, checked_pairs, dense_eigenpairs
+from mercer.linalg.shift_invert import inverted_eigenpairs, is_narrow
 
 Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
+Pairs = tuple[FloatArray, FloatArray]  # values and vectors
 
-MOST = 0.4  # of the eigenpairs: to find more one by one is dearer than to find all at once
+MOST = 0.4  # of the eigenpairs: to find more one by one is slower than to find all at once
 SMALL = 400  # up to here a dense solver in float64 is the cheapest
+MANY = 64  # pairs of a sparse matrix: from here on a filtered block is cheaper than ARPACK
 RESCUE = 100  # iterations for vectors that ARPACK did not find
-DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails
+DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails,
+DEFLATED_ROWS = 1000  # and of this size when eigenvectors are known: quick, and the most reliable
 POLISH = 3  # subspace iterations in float64 after a float32 decomposition ...
 POLISHED = 0.01  # ... which must leave residuals this small beside the last gap, that matters most
-
-
-@dataclass(frozen=True, slots=True)
-class Eigenpairs:
-    """Eigenvalues, largest first, with orthonormal vectors and ‖A v - λ v‖ for each."""
-
-    values: FloatArray  # (k,)
-    vectors: FloatArray  # (n, k)
-    residuals: FloatArray  # (k,)
-    solver: str
+SUBSPACE = 8  # double steps in float32 from the eigenvectors of a similar dense matrix
+FILTERED = 0.5  # of the way from the smallest eigenvalue to the last that is kept
 
 
 def leading_eigenpairs(
@@ -39,34 +37,152 @@ def leading_eigenpairs(
     solver: Solver = "auto",
     tol: float = 1e-6,
     max_iter: int = 1000,
+    known: FloatArray | None = None,
+    start: Pairs | None = None,
+    complete: bool = False,
     rng: np.random.Generator,
 ) -> Eigenpairs:
-    """The k largest eigenvalues of a symmetric matrix (dense, sparse, or a linear operator).
+    """The k largest eigenvalues of a symmetric matrix, with vectors and residuals.
 
-    "auto" takes a dense solver for dense matrices (in float32, then polished in float64, for a few
-    pairs of large ones) and ARPACK otherwise. Iterations are bounded: what was reached is returned
-    with its residuals, and the caller says in words what it is worth.
+    Iterations are bounded: what was reached is returned with its residuals.
+
+    Parameters
+    ----------
+    A : ndarray, sparse array or LinearOperator of shape (n, n)
+    k : int
+    solver : "auto", "dense", "arpack", "lobpcg" or "primme", default="auto"
+        "auto" takes a dense solver for dense matrices (in float32, then polished in float64, for a
+        few pairs of large ones), a Chebyshev filter for many pairs of a sparse one, and ARPACK
+        otherwise.
+    tol : float, default=1e-6
+    max_iter : int, default=1000
+        Of ARPACK, LOBPCG and PRIMME.
+    known : ndarray of shape (c, n), default=None
+        Eigenvectors (rows) of the largest eigenvalue, which is 1. They are returned first, and
+        only the others are computed: by shift and invert where A is a narrow sparse graph.
+    start : values and vectors of a similar matrix, default=None
+        Iterate from there. Rows of A that the vectors do not have yet come last.
+    complete : bool, default=False
+        For operators whose products are the cost: take Lanczos, tighten `tol` to the last gap, and
+        search for copies of eigenvalues that were overlooked.
+    rng : numpy.random.Generator
     """
     n = A.shape[0]
+    if complete and solver == "auto" and n > SMALL and k <= n // 3:
+        return complete_by_lanczos(A, k, tol, rng, np.empty((0, n)) if known is None else known[:k])
+    if complete:
+        return complete_by_solver(
+            A, lambda wanted: _solve(A, k, solver, wanted, ITERATIONS, rng), tol, rng
+        )
+    if known is not None:
+        return _beside_known(A, k, known.T, solver, tol, max_iter, rng)
+    if start is not None and isinstance(A, np.ndarray):
+        return _by_subspace(A, start[1])
+    if solver == "auto" and sp.issparse(A) and k >= MANY:
+        found = filtered_eigenpairs(A, k, start, tol=10 * tol, rng=rng)
+        if found is not None:
+            return found
+    return _solve(A, k, solver, tol, max_iter, rng)
+
+
+def polish_eigenpairs(A: Any, values: FloatArray, vectors: FloatArray, *, degree: int) -> Pairs:
+    """The Ritz pairs after a filter of the vectors: what truncation has lost comes back.
+
+    A filter that ended at the last eigenvalue would take it for the first of the unwanted ones.
+    """
+    low = lower_bound(A)
+    high = low + FILTERED * (float(values[-1]) - low)
+    return ritz_pairs(A, chebyshev(A, vectors, degree, low, high, dtype=np.float32))
+
+
+def _solve(
+    A: Any, k: int, solver: Solver, tol: float, max_iter: int, rng: np.random.Generator
+) -> Eigenpairs:
+    """By one of the solvers that a user may name."""
+    n = A.shape[0]
     k = min(k, n)
-    dense = isinstance(A, np.ndarray)
     if solver == "auto":
-        solver = "dense" if dense or n <= SMALL or k > n // 3 else "arpack"
+        is_dense = isinstance(A, np.ndarray) or n <= SMALL or k > n // 3
+        solver = "dense" if is_dense else "arpack"
     if solver == "dense":
-        matrix = A if dense else A.toarray() if sp.issparse(A) else A @ np.eye(n)
-        return _dense(matrix, k)
+        return _dense(_as_dense(A), k)
     start = rng.standard_normal((n, k))
     solvers = {"arpack": _arpack, "lobpcg": _lobpcg, "primme": _primme}
     if solver not in solvers:
         raise ValueError(f"eigen_solver={solver!r} is unknown; choose {['dense', *solvers]}")
     values, vectors = solvers[solver](A, k, start, tol, max_iter)
     if len(values) < k and n <= DENSE_ROWS:
-        return _dense(A.toarray() if sp.issparse(A) else A @ np.eye(n), k)
-    if len(values) < k:  # what did converge, and the best that can be said of the others
+        return _dense(_as_dense(A), k)
+    if len(values) < k:  # start from those that did converge
         start[:, : len(values)] = vectors
         values, vectors = _lobpcg(A, k, start, tol, RESCUE)
         solver += ", then lobpcg"  # type: ignore[assignment]
     return checked_pairs(A, values, vectors, solver)
+
+
+def _beside_known(
+    A: Any,
+    k: int,
+    known: FloatArray,
+    solver: Solver,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+) -> Eigenpairs:
+    """The known eigenvectors (columns), and others of A with the eigenvalues of these made -1.
+
+    An iterative solver is spared equal eigenvalues, which it cannot separate.
+    """
+    c = known.shape[1]
+    if k <= c:
+        return Eigenpairs(np.ones(c), known, np.zeros(c), "")
+    deflated = _deflate(A, known)
+    if sp.issparse(A) and A.shape[0] > DEFLATED_ROWS and solver == "auto" and is_narrow(A):
+        found = inverted_eigenpairs(A, known, k - c, tol, rng)
+        pairs = checked_pairs(deflated, *found, "arpack (shift-invert)")
+    else:
+        pairs = _solve(deflated, k - c, solver, tol, max_iter, rng)
+    return Eigenpairs(
+        np.r_[np.ones(c), pairs.values],
+        np.hstack([known, pairs.vectors]),
+        np.r_[np.zeros(c), pairs.residuals],
+        pairs.solver,
+    )
+
+
+def _deflate(A: Any, known: FloatArray) -> Any:
+    """A - 2 U Uᵀ: known eigenvectors U of eigenvalue 1 get the eigenvalue -1."""
+    from scipy.sparse.linalg import LinearOperator
+
+    n = A.shape[0]
+    if n <= DEFLATED_ROWS:
+        return _as_dense(A) - 2 * known @ known.T
+
+    def product(V: FloatArray) -> FloatArray:
+        V = V.reshape(n, -1)
+        return A @ V - 2 * known @ (known.T @ V)
+
+    return LinearOperator((n, n), matvec=product, matmat=product, dtype=np.float64)
+
+
+def _by_subspace(A: FloatArray, start: FloatArray) -> Eigenpairs:
+    """As many pairs as the start has, by subspace iteration, in float32 but for the last step."""
+    V, A_single = np.linalg.qr(start)[0], A.astype(np.float32)
+    for _ in range(SUBSPACE):
+        V = np.linalg.qr(A_single @ (A_single @ V.astype(np.float32)))[0].astype(np.float64)
+    V = np.linalg.qr(A @ V)[0]
+    AV = A @ V
+    values, rotation = dense_eigenpairs(V.T @ AV)
+    vectors = V @ rotation
+    residuals = np.linalg.norm(AV @ rotation - vectors * values, axis=0)
+    return Eigenpairs(values, vectors, residuals, "subspace iteration")
+
+
+def _as_dense(A: Any) -> FloatArray:
+    if isinstance(A, np.ndarray):
+        return A
+    dense: FloatArray = A.toarray() if sp.issparse(A) else A @ np.eye(A.shape[0])
+    return dense
 
 
 def _dense(A: FloatArray, k: int) -> Eigenpairs:
@@ -85,7 +201,7 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
     return checked_pairs(A, *_largest(A, k), "dense")
 
 
-def _largest(A: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+def _largest(A: FloatArray, k: int) -> Pairs:
     """The k largest by LAPACK, which finds fewer for some matrices near multiples of identity."""
     n = len(A)
     if k <= MOST * n:
@@ -118,13 +234,3 @@ def _lobpcg(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any
 def _primme(A: Any, k: int, start: FloatArray, tol: float, max_iter: int) -> Any:
     primme = require("primme", "primme", "eigen_solver='primme'")
     return primme.eigsh(A, k, which="LA", v0=start, tol=tol, maxiter=max_iter * k)
-
-
-def checked_pairs(A: Any, values: FloatArray, vectors: FloatArray, solver: str) -> Eigenpairs:
-    """Largest first, signs settled, with the residuals that A itself gives."""
-    order = np.argsort(values)[::-1]
-    values, vectors = np.asarray(values)[order], np.asarray(vectors)[:, order]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
-    vectors = vectors * np.where(signs == 0, 1.0, signs)
-    residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    return Eigenpairs(values, vectors, residuals, solver)

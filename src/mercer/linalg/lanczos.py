@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._run.types import FloatArray
+from mercer.linalg.eigenpairs import dense_eigenpairs
 
 LOOK_EVERY = 2  # steps
 KEPT = 0.7  # what keeps less of itself in projection is projected again: errors must not grow
@@ -63,8 +64,7 @@ def lanczos(
         length += 1
         is_over = n_products >= most_products
         if is_over or length == longest or (length > k and (length - k) % LOOK_EVERY == 0):
-            values, S = np.linalg.eigh(H[:length, :length])
-            values, S = values[::-1], S[:, ::-1]
+            values, S = dense_eigenpairs(H[:length, :length])
             k_now = min(k, length)
             residuals = size * np.abs(S[-1, :k_now])
             is_whole = length == n - len(known)

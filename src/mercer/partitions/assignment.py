@@ -9,113 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from mercer._run.checkpoint import is_numbers
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import Factor
+from mercer.factors.dense import DenseFactor, LinearScores
 from mercer.factors.problem import Problem
-from mercer.kernels.base import NOTHING, Kernel
+from mercer.kernels.base import Kernel
 from mercer.kernels.checks import check_values
-from mercer.linalg.lloyd import Partition, nearest_center, scores_of_centers, sums_by_label
-from mercer.linalg.numbering import content_order
-from mercer.linalg.products import row_products
+from mercer.linalg.lloyd import Partition, Sums, lloyd, nearest_center, sums_by_label
 from mercer.partitions.label_store import store_for
-from mercer.rows.rows import Rows, take
+from mercer.rows.rows import Rows
 from mercer.rows.source import Source
 from mercer.rows.summary import Columns, check_rows
 from mercer.rows.sweep import Pass, TileFunction, add_each, folded, is_weights, sweep, total
 
-CountedLabels: TypeAlias = tuple[IdArray, int]  # and how many of the rows no pivot sees
-
 FULL_SWEEPS = 5  # over all rows, after a sample has chosen the centres
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Gives any row its scores for the clusters, f @ A + b; the smallest wins."""
-
-    factor: Factor
-    A: FloatArray  # (rank, k) float64
-    b: FloatArray  # (k,)
-
-    @classmethod
-    def of_centers(cls, factor: Factor, centers: FloatArray) -> Assignment:
-        """The nearest centre wins: scores are ‖f - c‖² - ‖f‖²."""
-        return cls(factor, *scores_of_centers(centers))
-
-    @classmethod
-    def of_cones(cls, factor: Factor, vectors: FloatArray, directions: FloatArray) -> Assignment:
-        """The direction of largest inner product with the coordinates f @ vectors wins."""
-        return cls(factor, -vectors @ directions.T, np.zeros(len(directions)))
-
-    def scorer(self, dtype: Any) -> Callable[[Rows], tuple[FloatArray, FloatArray]]:
-        """Rows in the factor's format → features g and scores, computed in `dtype`."""
-        features = self.factor.features(dtype)
-        folded, offset = (self.factor.mix @ self.A).astype(dtype), self.b.astype(dtype)
-
-        def scores(rows: Rows) -> tuple[FloatArray, FloatArray]:
-            G = features(rows)
-            return G, row_products(G, folded) + offset
-
-        return scores
-
-    def labels(self) -> Callable[[Rows], IdArray]:
-        """Raw rows → labels."""
-        return first_of(self.counted_labels())
-
-    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
-        """Raw rows → labels, decided in float64, and how many rows no pivot sees.
-
-        A float32 matrix product gives a row other bits at another place in the tile; float64
-        products in one shape do not. So a label is a function of the row alone. Clusters are
-        compared in an order of their content, so that ties do not depend on their numbers.
-        """
-        order = content_order(self.A.T)
-        ordered = Assignment(self.factor, self.A[:, order], self.b[order])
-        scores, row_format = ordered.scorer(np.float64), self.factor.format
-        kernel: Kernel = self.factor.kernel  # type: ignore[attr-defined]
-
-        def decide(rows: Rows) -> CountedLabels:
-            X = row_format.apply(rows, np.float64)
-            G, S = scores(X)
-            return order[nearest_center(S)[0]], n_unseen(kernel, X, G, S, ordered.b)
-
-        return decide
-
-    def squared_distances(self) -> Callable[[Rows], FloatArray]:
-        """Raw rows → ‖f - c‖² for each centre, in float64."""
-        scores, row_format = self.scorer(np.float64), self.factor.format
-
-        def distances(rows: Rows) -> FloatArray:
-            G, S = scores(row_format.apply(rows, np.float64))
-            F = row_products(G, self.factor.mix)
-            return np.maximum(S + np.einsum("ij,ij->i", F, F)[:, None], 0.0)
-
-        return distances
-
-    def distances(self) -> Callable[[Rows], FloatArray]:
-        """Raw rows → ‖f - c‖ for each centre."""
-        squared = self.squared_distances()
-        return lambda rows: np.sqrt(squared(rows))
-
-
-def first_of(counted: Callable[[Rows], CountedLabels]) -> Callable[[Rows], IdArray]:
-    """The labels alone."""
-    return lambda rows: counted(rows)[0]
-
-
-def n_unseen(kernel: Kernel, X: Rows, G: FloatArray, scores: FloatArray, offset: FloatArray) -> int:
-    """How many rows no pivot sees: they leave all scores G @ A + offset at the offset.
-
-    All such rows get one label, whatever they are. One column of the scores rules out nearly every
-    row, so that this costs nothing beside the scores.
-    """
-    ids = np.flatnonzero(np.abs(scores[:, 0] - offset[0]) <= NOTHING)
-    ids = ids[(np.abs(scores[ids] - offset) <= NOTHING).all(axis=1)]
-    return int((~kernel.sees(take(X, ids), G[ids])).sum()) if len(ids) else 0
 
 
 def tiles_of(
@@ -221,44 +132,48 @@ class LabelCounts:
 
 
 def refine_centers(
-    factor: Factor, problem: Problem, partition: Partition, *, max_iter: int, threads: int
+    factor: DenseFactor, problem: Problem, partition: Partition, *, max_iter: int, threads: int
 ) -> Partition:
     """A few of Lloyd's sweeps over all rows; nothing per row is kept.
 
-    The cost needs Σ w‖f‖², which would be the dearest part of a sweep; it does not depend on the
-    centres, so the mean over the rows that chose them stands for it.
+    The cost needs Σ w‖f‖², which would be the slowest part of a sweep; it does not depend on the
+    centres, so the mean over the sample stands for it.
     """
-    centers, cost, n_sweeps = partition.centers, partition.inertia, 0
     factor = factor.forget_training()
-    while n_sweeps < min(FULL_SWEEPS, max_iter):
-        n_sweeps += 1
+
+    def sweep(centers: FloatArray, moves: FloatArray | None) -> Sums:
         sums, counts, best = total(
             problem.source,
-            NearestSums(Assignment.of_centers(factor, centers)),
+            NearestSums(LinearScores.of_centers(factor, centers)),
             add_each,
             along=problem.weights,
             block_rows=problem.block_rows,
             threads=threads,
             stage="full sweeps",
         )
-        means = sums @ factor.mix / np.maximum(counts, np.finfo(float).tiny)[:, None]
-        moved = np.where(counts[:, None] > 0, means, centers)
-        shift = float(((moved - centers) ** 2).sum())
-        centers, cost = moved, float(counts.sum() * partition.mean_norm + best)
-        if shift <= partition.least_shift:
-            break
-    return replace(partition, centers=centers, inertia=cost, n_full_sweeps=n_sweeps)
+        cost = float(counts.sum() * partition.mean_norm + best)
+        return Sums(sums @ factor.mix, counts, inertia=cost)
+
+    found = lloyd(
+        sweep,
+        partition.centers,
+        max_iter=min(FULL_SWEEPS, max_iter),
+        least_shift=partition.least_shift,
+    )
+    return replace(
+        partition, centers=found.centers, inertia=found.inertia, n_full_sweeps=found.n_iter
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class NearestSums:
     """Tiles → Σ w·g and Σ w per nearest centre, and Σ w·score."""
 
-    assignment: Assignment
+    scores: LinearScores
 
     def __call__(self) -> TileFunction[tuple[FloatArray, FloatArray, float]]:
-        row_format = self.assignment.factor.format
-        scorer = self.assignment.scorer(row_format.dtype)
+        row_format = self.scores.factor.format
+        scorer = self.scores.scorer(row_format.dtype)
 
         def add_up(
             rows: Rows, start: int, weights: FloatArray | None
@@ -273,6 +188,6 @@ class NearestSums:
 
     def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
         sums, counts, best = result
-        shape = self.assignment.A.shape[1], len(self.assignment.factor.mix)
+        shape = self.scores.A.shape[1], len(self.scores.factor.mix)
         is_sound = is_numbers(sums, shape) and isinstance(best, float) and bool(np.isfinite(best))
         return is_sound and is_weights(counts, shape[0], source, along)

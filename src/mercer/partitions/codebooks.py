@@ -21,6 +21,7 @@ import numpy as np
 
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
+from mercer.linalg.lloyd import Sums, lloyd
 from mercer.linalg.numbering import content_order
 from mercer.linalg.products import unit_rows
 
@@ -128,15 +129,16 @@ def refine_directions(
 ) -> FloatArray:
     """k-means by angle: each row to its nearest direction, each direction to its rows' mean."""
     weights = np.ones(len(rows)) if weights is None else weights
-    labels: IdArray | None = None
-    for _ in range(SWEEPS):
+    labels = np.full(len(rows), -1)
+
+    def sweep(directions: FloatArray, moves: FloatArray | None) -> Sums:
         nearest = (rows @ directions.T).argmax(axis=1)
-        if labels is not None and np.array_equal(nearest, labels):
-            break
-        labels = nearest
+        n_changed = int(np.count_nonzero(nearest != labels))
+        labels[:] = nearest
         means = unit_rows(_means(rows, weights, labels, len(directions)))
-        directions = np.where(means.any(axis=1, keepdims=True), means, directions)
-    return directions
+        return Sums(means, means.any(axis=1).astype(float), n_changed)
+
+    return lloyd(sweep, directions, max_iter=SWEEPS).centers
 
 
 def farthest_directions(rows: FloatArray, n_clusters: int) -> FloatArray:

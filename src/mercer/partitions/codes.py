@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.scores import ScoreMap, Scores
-from mercer.factors.base import Factor
+from mercer.factors.base import CountedLabels
+from mercer.factors.dense import n_unseen
 from mercer.kernels.base import Kernel
 from mercer.linalg.products import row_products
-from mercer.partitions.assignment import CountedLabels, first_of, n_unseen
 from mercer.partitions.codebooks import Codebook
 from mercer.rows.rows import Rows
 
@@ -24,7 +25,7 @@ class CodeLabels:
     All in float64 and products of one shape, so that a label is a function of the row alone.
     """
 
-    factor: Factor
+    factor: Any
     model: ScoreMap
     codebook: Codebook
 
@@ -33,7 +34,8 @@ class CodeLabels:
 
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
-        return first_of(self.counted_labels())
+        counted = self.counted_labels()
+        return lambda rows: counted(rows)[0]
 
     def counted_labels(self) -> Callable[[Rows], CountedLabels]:
         """Raw rows → labels, and how many rows no pivot sees."""
@@ -41,7 +43,7 @@ class CodeLabels:
             return lambda rows: (np.zeros(rows.shape[0], np.intp), 0)
         A, b = self._linear_map()
         features, row_format = self.factor.features(np.float64), self.factor.format
-        kernel: Kernel = self.factor.kernel  # type: ignore[attr-defined]
+        kernel: Kernel = self.factor.kernel
 
         def decide(rows: Rows) -> CountedLabels:
             X = row_format.apply(rows, np.float64)

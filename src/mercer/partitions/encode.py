@@ -25,6 +25,7 @@ from mercer.partitions.codebooks import (
 )
 from mercer.partitions.cones import find_cones
 from mercer.partitions.criteria import criterion
+from mercer.rows.sample import evenly
 
 DIRECTION_ROWS = 2000  # training rows that directions are sought among
 
@@ -60,7 +61,7 @@ def encode(
     if encoding == "ams":
         return Encoded(angle_codebook(Y, weights, k))
     coefficients = model.linear_map(encoding, k)[0]
-    some = np.linspace(0, len(Y) - 1, min(len(Y), DIRECTION_ROWS)).astype(np.intp)
+    some = evenly(len(Y), DIRECTION_ROWS)
     rows, w = unit_rows(Y[some]), weights[some]
     published = direction_codebook(coefficients, k)
     tried = [published] if len(published) == k else []

@@ -7,17 +7,21 @@ belong to base clusters as they belong to landmarks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
-from mercer.embeddings.spectral import SpectralMap
-from mercer.factors.landmarks import Edges
+from mercer.factors.base import CountedLabels, Resampling, SpectralMap
+from mercer.factors.landmarks import Edges, LandmarkGraph
 from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.numbering import content_order
 from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
+from mercer.rows.rows import Rows
 from mercer.rows.sample import Sample
 
 _jit = LazyModule("mercer.factors._landmarks_jit")
@@ -113,3 +117,67 @@ def make_consensus(
         rng=rng,
     )
     return Consensus(bases, vectors, cones.directions, pairs.values, cones.n_iter)
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleLabeller:
+    """Labels by the consensus of many partitions of the landmarks."""
+
+    factor: LandmarkGraph
+    consensus: Consensus
+
+    @property
+    def directions(self) -> FloatArray:
+        return self.consensus.directions
+
+    def reordered(self, order: IdArray) -> EnsembleLabeller:
+        """The same with clusters in another order."""
+        directions = self.consensus.directions[order]
+        return replace(self, consensus=replace(self.consensus, directions=directions))
+
+    def fitted_state(self) -> dict[str, Any]:
+        """What an estimator keeps of it."""
+        return {"consensus_": self.consensus, "vectors_": None, "directions_": None}
+
+    def labels(self) -> Callable[[Rows], IdArray]:
+        """Raw rows → labels."""
+        decide = self.labels_of_edges()
+        return lambda rows: decide(self.factor.edges(rows))
+
+    def counted_labels(self) -> Callable[[Rows], CountedLabels]:
+        """Raw rows → labels; every row has edges, however far it is."""
+        decide = self.labels()
+        return lambda rows: (decide(rows), 0)
+
+    def labels_of_training(self, fitted: LandmarkGraph, sample: Sample) -> IdArray | None:
+        """Labels of the sample, whose edges the fitted graph holds."""
+        edges = fitted.training_edges
+        return None if edges is None else self.labels_of_edges()(edges)
+
+    def resample(
+        self, fitted: LandmarkGraph, found: Any, sample: Sample, judges: IdArray, n_clusters: int
+    ) -> Resampling:
+        """Coordinates of the judges stay as they are; only their cones are found again."""
+        edges = fitted.training_edges
+        assert edges is not None
+        Y = unit_rows(self.consensus.coordinates(edges.take(judges)))
+        weights = sample.weights[judges]
+        return Resampling(len(Y), lambda part, rng: (Y[part], weights[part], Y))
+
+    def labels_of_edges(self) -> Callable[[Edges], IdArray]:
+        """Edges to landmarks → labels."""
+        order = content_order(self.directions)
+        ordered = self.directions[order]
+        return lambda edges: order[_largest(self.consensus.coordinates(edges), ordered)]
+
+    def coordinates(self) -> Callable[[Rows], FloatArray]:
+        """Raw rows → unit coordinates."""
+        return lambda rows: unit_rows(self.consensus.coordinates(self.factor.edges(rows)))
+
+
+def _largest(U: FloatArray, directions: FloatArray) -> IdArray:
+    """argmax of U @ directionsᵀ, summed in one order for every row."""
+    scores = np.zeros((len(U), len(directions)))
+    for j in range(U.shape[1]):
+        scores += U[:, j, None] * directions[None, :, j]
+    return scores.argmax(axis=1)

@@ -24,6 +24,7 @@ from mercer.estimators.problem import checked_source
 from mercer.exceptions import MercerWarning
 from mercer.factors.exact import Exact
 from mercer.factors.neighbors import Neighbors
+from mercer.kernels.names import is_precomputed
 from mercer.plan.plan import Plan, PlannedPass
 from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
 from mercer.rows.distinct import sample_size
@@ -154,8 +155,7 @@ def _first(source: Source, rows: Rows, n_rows: int, estimator: Any) -> Source:
         parts = tuple(_in_memory(block[:n_rows], None) for block in rows.parts)
         return BlockSource(rows.names, parts)
     rows = part(rows, 0, n_rows)
-    kernel = getattr(estimator, "kernel", None)
-    if kernel == "precomputed" or type(kernel).__name__ == "Precomputed":
+    if is_precomputed(getattr(estimator, "kernel", None)):
         return _in_memory(rows[:, :n_rows], None)
     return _in_memory(rows, source.feature_names)
 

@@ -15,7 +15,9 @@ import scipy.sparse as sp
 from mercer._run.extras import require
 from mercer.exceptions import EngineError
 from mercer.rows.arrays import working_dtype
-from mercer.rows.batches import ForwardSource, Layout, check_alike, is_empty, read_piece
+from mercer.rows.batches import is_empty, read_batch
+from mercer.rows.demands import demand_numbers, demand_table
+from mercer.rows.forward import Cursor, ForwardSource, Layout
 from mercer.rows.rows import Rows
 
 
@@ -25,12 +27,15 @@ class DaskSource(ForwardSource):
 
     Parameters
     ----------
-    collection : ``dask.array.Array`` of two dimensions, or ``dask.dataframe.DataFrame``
+    collection : dask.array.Array or dask.dataframe.DataFrame
+        Of two dimensions; empty partitions are legal.
 
+    Notes
+    -----
     Nothing is loaded but the partition that is read. It is computed by the workers of the active
     ``distributed.Client`` if there is one; in a worker itself, and without a client, right here.
     Where Dask does not know how long the partitions are they are counted first, which computes
-    each of them once. Empty partitions are legal.
+    each of them once.
     """
 
     collection: Any = field(repr=False)
@@ -40,9 +45,9 @@ class DaskSource(ForwardSource):
     has_futures: bool = field(init=False, repr=False)  # persisted: only a cluster can compute
 
     def __post_init__(self) -> None:
-        layout, lengths, collection = _described(self.collection)
-        graph, keys, has_futures = _planned(collection)
-        self._learn(
+        layout, lengths, collection = _describe(self.collection)
+        graph, keys, has_futures = _plan(collection)
+        self._set(
             collection=None,  # its graph is what travels
             graph=graph,
             keys=keys,
@@ -50,12 +55,12 @@ class DaskSource(ForwardSource):
             has_futures=has_futures,
         )
         if lengths is None:
-            lengths = self._counted()
+            lengths = self._count()
         n_rows = sum(lengths)
         if n_rows == 0:
             raise ValueError("the Dask collection has no rows; at least one is wanted")
         starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
-        self._learn(lengths=lengths, n_rows=n_rows, restarts=starts)
+        self._set(lengths=lengths, n_rows=n_rows, restarts=starts)
 
     @property
     def client(self) -> Any:
@@ -63,18 +68,17 @@ class DaskSource(ForwardSource):
         return None if _in_worker() else _client()
 
     @property
-    def piece_bytes(self) -> int:
+    def block_bytes(self) -> int:
         """What the longest partition takes in memory."""
         return max(self.lengths) * self.n_features * self.dtype.itemsize
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What tells these rows from others: Dask names its results by what they are made of."""
+        """What identifies these rows: Dask names its results by what they are made of."""
         return self.keys, self.lengths, self.layout
 
-    def pieces(self, start: int) -> Iterator[Rows]:
-        first = int(np.searchsorted(self.restarts, start, side="right")) - 1
-        for number in range(first, len(self.keys)):
+    def blocks(self, start: int) -> Iterator[Rows]:
+        for number in range(self.restart_of(start), len(self.keys)):
             if self.lengths[number]:
                 yield self._partition(number)
 
@@ -83,10 +87,9 @@ class DaskSource(ForwardSource):
 
     def _partition(self, number: int) -> Rows:
         what = f"partition {number}"
-        rows, found = read_piece(self._compute(number), what)
-        check_alike(
-            what, found, self.layout, model="what Dask says of it", all_of="partitions of Dask"
-        )
+        rows, found = read_batch(self._compute(number), what)
+        model = "what Dask says of it"
+        self.layout.check_same(found, what, model=model, all_of="partitions of Dask")
         if rows.shape[0] != self.lengths[number]:
             raise ValueError(
                 f"{what} had {self.lengths[number]} rows at first and {rows.shape[0]} now: its "
@@ -94,24 +97,23 @@ class DaskSource(ForwardSource):
             )
         return rows
 
-    def _counted(self) -> tuple[int, ...]:
+    def _count(self) -> tuple[int, ...]:
         """The rows of each partition, counted where it is computed: only the numbers travel."""
         import dask
         from dask.delayed import Delayed
 
         count = dask.delayed(_n_rows)
         counts = [count(Delayed(key, self.graph)) for key in self.keys]
-        is_here = _in_worker() or _client() is None
-        how = {"scheduler": "synchronous"} if is_here else {}
+        how = {"scheduler": "synchronous"} if self.client is None else {}
         return tuple(dask.compute(*counts, **how))
 
     def _compute(self, number: int) -> Any:
-        """One partition, by whoever should: the cluster, or this thread."""
+        """One partition, computed by the cluster or by this thread."""
         from dask.local import get_sync
         from dask.optimization import cull
 
         key, is_worker = self.keys[number], _in_worker()
-        client = None if is_worker else _client()
+        client = self.client
         if self.has_futures and client is None and not is_worker:
             raise EngineError(
                 "the rows of this Dask collection are held by a cluster (they were persisted), and "
@@ -129,53 +131,42 @@ class DaskSource(ForwardSource):
         """Graphs may hold functions that only cloudpickle can send to another process."""
         cloudpickle = require("cloudpickle", "dask", "sending Dask collections")
         facts = {name: value for name, value in vars(self).items() if name != "cursor"}
-        return _restored, (cloudpickle.dumps(facts),)
+        return _restore, (cloudpickle.dumps(facts),)
 
 
 def is_dask(X: Any) -> bool:
-    """Is this a lazy collection of Dask? (Asked without importing it.)"""
+    """Whether X is a lazy collection of Dask, found out without importing it."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "__dask_keys__")
 
 
-def _restored(facts: bytes) -> DaskSource:
-    from mercer.rows.batches import Cursor
-
+def _restore(facts: bytes) -> DaskSource:
     source = object.__new__(DaskSource)
-    source._learn(cursor=Cursor(), **pickle.loads(facts))
+    source._set(cursor=Cursor(), **pickle.loads(facts))
     return source
 
 
-def _described(collection: Any) -> tuple[Layout, tuple[int, ...] | None, Any]:
+def _describe(collection: Any) -> tuple[Layout, tuple[int, ...] | None, Any]:
     """Layout, lengths of the partitions where they are known, and one partition per block."""
     kinds = {kind.__name__ for kind in type(collection).__mro__ if "dask" in kind.__module__}
     if "Array" in kinds:
-        return _described_array(collection)
+        return _describe_array(collection)
     if "DataFrame" in kinds:
-        return _described_frame(collection)
+        return _describe_frame(collection)
     raise TypeError(
         f"X is a {type(collection).__module__}.{type(collection).__name__}; of Dask, arrays and "
         "DataFrames are read: make one of it"
     )
 
 
-def _described_array(array: Any) -> tuple[Layout, tuple[int, ...] | None, Any]:
-    if array.ndim != 2:
-        raise ValueError(
-            f"X is a {array.ndim}-d Dask array of shape {array.shape}; a 2-d array (rows, columns) "
-            "is wanted: reshape(-1, 1) makes one column"
-        )
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"X has dtype {array.dtype}, which is not numeric; convert it to numbers")
-    n_features = array.shape[1]
-    if math.isnan(n_features):
+def _describe_array(array: Any) -> tuple[Layout, tuple[int, ...] | None, Any]:
+    if array.ndim == 2 and math.isnan(array.shape[1]):
         raise ValueError(
             "X is a Dask array of an unknown number of columns; call X.compute_chunk_sizes() first"
         )
-    if n_features == 0:
-        raise ValueError(f"X has no columns (shape={array.shape}); at least one is wanted")
-    layout = Layout(
-        int(n_features), working_dtype(array.dtype), None, is_sparse=sp.issparse(array._meta)
-    )
+    demand_table(array.shape, "X")
+    demand_numbers(array.dtype, "X")
+    dtype, is_sparse = working_dtype(array.dtype), sp.issparse(array._meta)
+    layout = Layout(int(array.shape[1]), dtype, is_sparse=is_sparse)
     if len(array.chunks[1]) > 1:
         array = array.rechunk({1: -1})
     lengths = array.chunks[0]
@@ -183,14 +174,14 @@ def _described_array(array: Any) -> tuple[Layout, tuple[int, ...] | None, Any]:
     return layout, tuple(map(int, lengths)) if is_known else None, array
 
 
-def _described_frame(frame: Any) -> tuple[Layout, None, Any]:
+def _describe_frame(frame: Any) -> tuple[Layout, None, Any]:
     meta = frame._meta
     if not len(meta.columns):
         raise ValueError("X is a Dask DataFrame without columns; at least one is wanted")
-    return read_piece(meta, "X")[1], None, frame
+    return read_batch(meta, "X")[1], None, frame
 
 
-def _planned(collection: Any) -> tuple[dict[Any, Any], tuple[Any, ...], bool]:
+def _plan(collection: Any) -> tuple[dict[Any, Any], tuple[Any, ...], bool]:
     """The tasks, the key of each partition, and whether a cluster holds results among them."""
     dask = require("dask", "dask", "reading Dask collections")
     graph = dict(collection.__dask_graph__())
@@ -201,9 +192,9 @@ def _planned(collection: Any) -> tuple[dict[Any, Any], tuple[Any, ...], bool]:
     return graph, tuple(_leaves(collection.__dask_keys__())), has_futures
 
 
-def _n_rows(piece: Any) -> int:
-    """What is not a table is refused when it is read."""
-    return 0 if is_empty(piece) else int(piece.shape[0])
+def _n_rows(partition: Any) -> int:
+    """The rows of a partition; what is not a table is refused when it is read."""
+    return 0 if is_empty(partition) else int(partition.shape[0])
 
 
 def _leaves(keys: Any) -> Iterator[Any]:
@@ -215,13 +206,13 @@ def _leaves(keys: Any) -> Iterator[Any]:
 
 
 def _is_future(task: Any) -> bool:
-    """Is this a result that a cluster holds?"""
+    """Whether this is a result that a cluster holds."""
     value = getattr(task, "value", task)
     return type(value).__module__.startswith("distributed.") and type(value).__name__ == "Future"
 
 
 def _in_worker() -> bool:
-    """Does this thread run a task of a Dask worker?"""
+    """Whether this thread runs a task of a Dask worker."""
     if "distributed" not in sys.modules:
         return False
     from distributed import get_worker

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mercer._run.types import FloatArray, IdArray
-from mercer.rows.batches import ForwardSource, check_alike
+from mercer.rows.forward import ForwardSource
 from mercer.rows.stamp import FileStamp
 from mercer.rows.tables import ParquetSource, count_rows
 
@@ -33,9 +33,13 @@ class ParquetFolder(ForwardSource):
 
     Parameters
     ----------
-    path : path of the folder
-    columns : names of the columns to read, in this order; None for all
+    path : str or path
+        The path of the folder.
+    columns : sequence of str or None, default=None
+        Names of the columns to read, in this order; None for all.
 
+    Notes
+    -----
     All files have the same columns; those without rows are skipped, and so are names that begin
     with "_" or "." (``_SUCCESS``, ``_metadata``). Opening reads the ends of the files, where they
     tell their lengths; a read starts at the row group of its first row and goes on a tile at a
@@ -48,7 +52,7 @@ class ParquetFolder(ForwardSource):
 
     def __post_init__(self) -> None:
         path, columns = os.path.abspath(self.path), self.columns
-        self._learn(path=path)
+        self._set(path=path)
         parts: list[FilePart] = []
         restarts: list[IdArray] = []
         n_rows = 0
@@ -58,27 +62,29 @@ class ParquetFolder(ForwardSource):
                 continue
             source = ParquetSource(file, columns)
             if parts:
-                check_alike(os.fspath(file), source.layout, self.layout, all_of="files of a folder")
+                self.layout.check_same(
+                    source.layout, os.fspath(file), model="the first", all_of="files of a folder"
+                )
             else:
-                self._learn(layout=source.layout)
+                self._set(layout=source.layout)
             parts.append(FilePart(os.fspath(file), n_rows, stamp))
             restarts.append(n_rows + source.restarts)
             n_rows += source.n_rows
         if not parts:
             raise ValueError(f"the Parquet files in {path} have no rows; at least one is wanted")
-        self._learn(parts=tuple(parts), n_rows=n_rows, restarts=np.concatenate(restarts))
+        self._set(parts=tuple(parts), n_rows=n_rows, restarts=np.concatenate(restarts))
 
     @property
     def buffers(self) -> int:
         """Those of the first file: the others are written alike."""
         return ParquetSource(self.parts[0].path, self.columns).buffers
 
-    def pieces(self, start: int) -> Iterator[FloatArray]:
+    def blocks(self, start: int) -> Iterator[FloatArray]:
         firsts = [part.first_row for part in self.parts]
         number = int(np.searchsorted(firsts, start, side="right")) - 1
         for part in self.parts[number:]:
             part.stamp.check(part.path)
-            yield from ParquetSource(part.path, self.columns).pieces(max(start - part.first_row, 0))
+            yield from ParquetSource(part.path, self.columns).blocks(max(start - part.first_row, 0))
 
     def changed(self, found: str) -> str:
         return (

@@ -1,7 +1,7 @@
 """A data frame of pandas, polars or pyarrow becomes an array, by one rule for its columns.
 
-Numbers, truth values and decimals count, and missing ones are NaN. Text is refused even where it
-spells numbers, as are dates, categories and all else: always with the names of the columns.
+Numbers, booleans and decimals are read, missing values are NaN. Text is refused even where it
+spells numbers, as are dates, categories and everything else: the error names the columns.
 """
 
 from __future__ import annotations
@@ -60,15 +60,23 @@ VALUES: dict[str, Any] = {  # and what Python objects are
 
 
 def is_frame(X: Any) -> bool:
-    """Has X columns with names, as pandas, polars and pyarrow have them?"""
+    """Whether X has columns with names, as pandas, polars and pyarrow have them."""
     return hasattr(X, "column_names") or (
         hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns"))
     )
 
 
+def column_names(X: Any) -> tuple[Any, ...] | None:
+    """The names of a frame's columns, whatever they are; None for what is not a frame."""
+    names = getattr(X, "column_names", None)  # pyarrow
+    if names is None:
+        names = getattr(X, "columns", None)
+    return None if names is None or callable(names) else tuple(names)
+
+
 def frame_array(X: Any, what: str) -> np.ndarray[Any, np.dtype[Any]]:
     """The numbers in a frame's columns, (n, d), in the floating type that holds them all."""
-    names = list(getattr(X, "column_names", X.columns))
+    names = column_names(X)
     if not names:
         return np.empty((len(X), 0))
     if len(set(names)) < len(names):

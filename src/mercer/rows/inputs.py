@@ -1,4 +1,4 @@
-"""Whatever users pass as X becomes a source, or one clear error."""
+"""What users pass as X becomes a source, or one clear error."""
 
 from __future__ import annotations
 
@@ -11,48 +11,41 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._run.printable import PrintableErrors
-from mercer._run.types import IdArray
 from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
 from mercer.rows.dasks import DaskSource, is_dask
-from mercer.rows.frames import check_objects, frame_array, is_frame
+from mercer.rows.demands import checked_csr, demand_numbers, refuse_mask
+from mercer.rows.frames import check_objects, column_names, frame_array, is_frame
 from mercer.rows.source import Source
 from mercer.rows.zarrs import ZarrSource
 
-UNREAD = (
-    (
-        "polars",
-        "LazyFrame",
-        "pass X.collect(), or for more rows than memory holds X.sink_parquet(path) and the path",
-    ),
-    (
-        "pyarrow.dataset",
-        "Dataset",
-        "pass the path of its folder of Parquet files, or X.to_table() if memory holds it",
-    ),
-    (
-        "networkx",
-        "Graph",
-        "pass its matrix, networkx.to_scipy_sparse_array(X), with kernel='precomputed' in "
-        "SpectralClustering",
-    ),
-)
+UNSUPPORTED = {  # what to pass instead of objects that only seem to be rows
+    ("polars", "LazyFrame"): "pass X.collect(), or for more rows than memory holds "
+    "X.sink_parquet(path) and the path",
+    ("pyarrow.dataset", "Dataset"): "pass the path of its folder of Parquet files, or X.to_table() "
+    "if memory holds it",
+    ("networkx", "Graph"): "pass its matrix, networkx.to_scipy_sparse_array(X), with "
+    "kernel='precomputed' in SpectralClustering",
+}
 
 
 def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
-    """Rows of X, wherever they are.
+    """A source of the rows of X, wherever they are.
 
     Parameters
     ----------
-    X : array-like, numpy memmap, scipy sparse, pandas/polars/pyarrow frame, path to a ``.npy``,
-        ``.parquet`` or ``.csv`` file, to a folder of Parquet files or a zarr array, a zarr array
-        itself, a Dask array or DataFrame, a list (or any re-iterable) of batches, or *column
-        blocks*: a dict or tuple of the former with the same rows.
-    columns : names to read from a file with named columns; all of them by default.
+    X : array-like, scipy sparse, data frame, path, zarr or Dask collection, batches or Source
+        A numpy array or memmap; a sparse matrix; a frame of pandas, polars or pyarrow; the path of
+        a ``.npy``, ``.parquet`` or ``.csv`` file, of a folder of Parquet files or of a zarr array;
+        an open zarr array; a Dask array or DataFrame; a list (or another re-iterable) of batches;
+        or *column blocks*: a dict or tuple of the former with the same rows.
+    columns : sequence of str or None, default=None
+        Names of the columns to read from a file that has them; None for all.
 
     Returns
     -------
-    source : has `n_rows`, `n_features`, `dtype` and ``read(start, stop)``; every estimator takes it
-        in place of X.
+    source : Source
+        It has `n_rows`, `n_features`, `dtype` and ``read(start, stop)``, and every estimator takes
+        it in place of X.
 
     Examples
     --------
@@ -65,7 +58,7 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
     array([[0., 0.],
            [1., 1.]])
     """
-    if is_dask(X):  # before anything is asked of it: a Delayed says yes to every name
+    if is_dask(X):  # first: a Dask Delayed has every attribute that it is asked for
         return DaskSource(X)
     if isinstance(X, Source):
         return X
@@ -73,11 +66,11 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
         from mercer.rows.files import open_file
 
         return open_file(os.fspath(X), columns)
-    _refuse_unread(X)
+    _refuse_unsupported(X)
     if columns is not None:
         raise ValueError("columns= selects from files with named columns; select from X itself")
     if sp.issparse(X):
-        return CSRSource(_checked_csr(X))
+        return CSRSource(_csr(X))
     if _is_zarr_array(X):
         return ZarrSource(X)
     if isinstance(X, Mapping):
@@ -91,23 +84,22 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
     return _array_source(X)
 
 
-def _refuse_unread(X: Any) -> None:
-    """Say what to pass instead of objects that only seem to be rows."""
-    for module, name, advice in UNREAD:
+def _refuse_unsupported(X: Any) -> None:
+    for (module, name), advice in UNSUPPORTED.items():
         kind = getattr(sys.modules.get(module), name, None)  # who has one has imported it
         if kind is not None and isinstance(X, kind):
-            raise TypeError(f"X is a {module}.{name}, which is not read as it is; {advice}")
+            raise TypeError(f"X is a {module}.{name}, which cannot be read as it is; {advice}")
 
 
 def _is_table(X: Any) -> bool:
-    """Is this two-dimensional by itself: an array, sparse matrix, frame, path or source?"""
+    """Whether X is two-dimensional by itself: an array, sparse matrix, frame, path or source."""
     if isinstance(X, str | os.PathLike | Source) or is_dask(X):
         return True
     return len(getattr(X, "shape", ())) == 2
 
 
 def _is_zarr_array(X: Any) -> bool:
-    """Asked without importing zarr: whoever has such an array has imported it."""
+    """Whether X is an open zarr array; whoever has one has imported zarr."""
     zarr = sys.modules.get("zarr")
     return zarr is not None and isinstance(X, zarr.Array)
 
@@ -116,7 +108,7 @@ def _is_batches(X: Any) -> bool:
     if isinstance(X, Iterator):
         raise TypeError(
             f"X is a {type(X).__name__}, which can be read only once, and clustering needs "
-            "several passes; pass a list of batches, or an object whose __iter__ starts anew"
+            "several passes; pass a list of batches, or an object whose __iter__ starts again"
         )
     if isinstance(X, list):
         return bool(X) and all(_is_table(batch) for batch in X)
@@ -138,40 +130,32 @@ def _blocks(names: tuple[str, ...], parts: list[Any]) -> BlockSource:
 def _array_source(X: Any) -> Source:
     from sklearn.utils import check_array
 
-    if isinstance(X, np.ma.MaskedArray):
-        raise TypeError(
-            "X is a masked array, whose mask would be ignored; fill it (X.filled(value)) "
-            "or drop the masked rows"
-        )
+    refuse_mask(X, "X")
     names = _feature_names(X)
     if _is_sparse_frame(X):
-        return CSRSource(_checked_csr(X.sparse.to_coo()), names)
+        return CSRSource(_csr(X.sparse.to_coo()), names)
     if is_frame(X):
         X = X.to_numpy() if _is_array_of_numbers(X) else frame_array(X, "X")
     if isinstance(X, list | tuple):
         X = _array_of_list(X)
     kind = getattr(getattr(X, "dtype", None), "kind", "f")
     if kind in "mMSUV":
-        raise ValueError(
-            f"X has dtype {X.dtype}, which is not numeric; "
-            "convert dates, text and categories to numbers first"
-        )
+        demand_numbers(X.dtype, "X")
     if kind == "O" and X.ndim == 2:
         check_objects(X)
     array = check_array(X, dtype="numeric", ensure_all_finite=False, input_name="X")
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"X has dtype {array.dtype}, which is not numeric; convert it to numbers")
+    demand_numbers(array.dtype, "X")
     return ArraySource(array, names)
 
 
 def _is_sparse_frame(X: Any) -> bool:
-    """Is this a pandas frame of sparse columns, whose gaps are zeros?"""
+    """Whether X is a pandas frame of sparse columns, whose gaps are zeros."""
     is_sparse = hasattr(X, "sparse") and hasattr(X, "iloc")
     return is_sparse and all(getattr(dtype, "fill_value", 1) == 0 for dtype in X.dtypes)
 
 
 def _is_array_of_numbers(frame: Any) -> bool:
-    """Is this a pandas frame of one of numpy's types of numbers, which need not be copied?"""
+    """Whether a pandas frame has one of numpy's types of numbers, and so need not be copied."""
     dtypes = set(frame.dtypes) if hasattr(frame, "iloc") and frame.columns.is_unique else set()
     return len(dtypes) == 1 and all(isinstance(d, np.dtype) and d.kind in "fiub" for d in dtypes)
 
@@ -180,17 +164,15 @@ def _array_of_list(rows: Any) -> Any:
     """Rows in a list as an array; of objects where numpy would make text of all of them."""
     try:
         array = np.asarray(rows)
-    except ValueError:  # of several lengths: left to scikit-learn's words
+    except ValueError:  # of several lengths: scikit-learn has a message for these
         return rows
     return np.asarray(rows, dtype=object) if array.dtype.kind in "US" else array
 
 
 def _feature_names(X: Any) -> tuple[str, ...] | None:
     """Column names of a frame, as scikit-learn keeps them: all strings or none."""
-    names = getattr(X, "column_names", None)  # pyarrow
+    names = column_names(X)
     if names is None:
-        names = getattr(X, "columns", None)
-    if names is None or callable(names):
         return None
     kinds = {type(name) for name in names}
     if len(kinds) > 1 and str in kinds:
@@ -202,8 +184,8 @@ def _feature_names(X: Any) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if kinds == {str} else None
 
 
-def _checked_csr(X: Any) -> sp.csr_array:
-    """CSR with indices checked once (corrupt ones crash compiled code), sorted and summed."""
+def _csr(X: Any) -> sp.csr_array:
+    """Any sparse matrix of numbers as a checked CSR."""
     if X.ndim != 2:
         raise ValueError(f"X is sparse with {X.ndim} dimension(s); reshape it to two")
     if X.shape[0] == 0 or X.shape[1] == 0:
@@ -213,46 +195,5 @@ def _checked_csr(X: Any) -> sp.csr_array:
         )
     if np.iscomplexobj(X):
         raise ValueError(f"Complex data not supported; X has dtype {X.dtype}")
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X has dtype {X.dtype}, which is not numeric; convert it to numbers")
-    if X.format == "dok":
-        X = X.tocoo()
-    _check_indices(X)
-    csr = sp.csr_array(X)
-    _check_indices(csr)  # what other formats held
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return csr
-
-
-def _check_indices(X: Any) -> None:
-    """Refuse positions outside the matrix: compiled code would read and write there."""
-    sound = True
-    if X.format == "coo":
-        sound = all(
-            len(places) == len(X.data) and _within(places, length)
-            for places, length in zip(X.coords, X.shape, strict=True)
-        )
-    elif X.format in ("csr", "csc", "bsr"):
-        rows, columns = X.blocksize if X.format == "bsr" else (1, 1)
-        n_major, n_minor = X.shape[0] // rows, X.shape[1] // columns
-        if X.format == "csc":
-            n_major, n_minor = n_minor, n_major
-        pointers, indices = X.indptr, X.indices
-        sound = (
-            len(pointers) == n_major + 1
-            and pointers[0] == 0
-            and pointers[-1] <= min(len(indices), len(X.data))
-            and bool((np.diff(pointers) >= 0).all())
-            and _within(indices, n_minor)
-        )
-    if not sound:
-        raise ValueError(
-            f"X is a corrupt sparse {X.format.upper()}: its indices or indptr point outside its "
-            f"shape {X.shape}; build it again"
-        )
-
-
-def _within(places: IdArray, length: int) -> bool:
-    return len(places) == 0 or bool(places.min() >= 0 and places.max() < length)
+    demand_numbers(X.dtype, "X")
+    return checked_csr(X.tocoo() if X.format == "dok" else X, "X")

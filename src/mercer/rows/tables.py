@@ -14,7 +14,7 @@ import numpy as np
 from mercer._run.extras import require
 from mercer._run.types import FloatArray
 from mercer.rows.arrays import working_dtype
-from mercer.rows.batches import ForwardSource, Layout
+from mercer.rows.forward import ForwardSource, Layout
 from mercer.rows.source import TILE
 from mercer.rows.stamp import FileStamp, arrow_path
 
@@ -90,7 +90,7 @@ class TableSource(ForwardSource):
     def _open(self) -> None:
         """Settle path, stamp and selection, before anything is read."""
         path = os.path.abspath(self.path)
-        self._learn(path=path, stamp=FileStamp.of(path), columns=_selection(self.columns))
+        self._set(path=path, stamp=FileStamp.of(path), columns=_selection(self.columns))
 
     def _choose(self, columns: Sequence[Column], dtype: np.dtype[Any]) -> None:
         """Settle the columns, and with them the features."""
@@ -101,12 +101,12 @@ class TableSource(ForwardSource):
                     "missing; at least one number is wanted"
                 )
         names = tuple(name for column in columns for name in column.features)
-        self._learn(chosen=tuple(columns), layout=Layout(len(names), dtype, names))
+        self._set(chosen=tuple(columns), layout=Layout(len(names), dtype, names))
 
     def _count(self, n_rows: int) -> None:
         if n_rows == 0:
             raise ValueError(f"{self.path!s} has no rows; at least one is wanted")
-        self._learn(n_rows=n_rows)
+        self._set(n_rows=n_rows)
 
     def _dense(self, batches: Iterator[Any], start: int) -> Iterator[FloatArray]:
         """Record batches, the first from row `start` on, as arrays."""
@@ -137,11 +137,15 @@ class ParquetSource(TableSource):
 
     Parameters
     ----------
-    path : path of one file
-    columns : names of the columns to read, in this order; None for all
-        Each holds numbers or lists of numbers. Without it all columns must hold numbers, or the
-        only one lists. A column ``x`` of lists gives the features ``x_0``, ``x_1``, …
+    path : str or path
+        The path of one file.
+    columns : sequence of str or None, default=None
+        Names of the columns to read, in this order; None for all. Each holds numbers or lists of
+        numbers. Without it all columns must hold numbers, or the only one lists. A column ``x`` of
+        lists gives the features ``x_0``, ``x_1``, …
 
+    Notes
+    -----
     A read starts at the row group of its first row and decodes a tile at a time, so that large
     row groups need no memory; other columns and row groups are not touched. Page checksums are
     verified where the file has them.
@@ -157,14 +161,14 @@ class ParquetSource(TableSource):
             names = _choice(self.path, schema.names, self.columns)
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self._count(sum(sizes))
-        self._learn(metadata=metadata, restarts=np.cumsum([0, *sizes[:-1]], dtype=np.intp))
+        self._set(metadata=metadata, restarts=np.cumsum([0, *sizes[:-1]], dtype=np.intp))
         kinds = {name: schema.field(name).type for name in names}
         _check_kinds(self.path, kinds, is_chosen=self.columns is not None)
         dtypes: Any = [_dtype(_item_type(kind)) for kind in kinds.values()]
         columns = [Column(name, self._length(name, kind)) for name, kind in kinds.items()]
         self._choose(columns, working_dtype(np.result_type(*dtypes)))
 
-    def pieces(self, start: int) -> Iterator[FloatArray]:
+    def blocks(self, start: int) -> Iterator[FloatArray]:
         return self._dense(self._batches([column.name for column in self.chosen], start), start)
 
     def _arrow_bytes(self) -> int:
@@ -199,13 +203,12 @@ class ParquetSource(TableSource):
             "pre_buffer": False,  # it would hold whole row groups
             "page_checksum_verification": True,
         }
-        first = int(np.searchsorted(self.restarts, start, side="right")) - 1
         with (
             _released(),
             _in_words(self.path, "Parquet"),
             parquet.ParquetFile(arrow_path(self.path), metadata=self.metadata, **options) as file,
         ):
-            for group in range(first, self.metadata.num_row_groups):
+            for group in range(self.restart_of(start), self.metadata.num_row_groups):
                 yield from file.iter_batches(TILE, [group], names, use_threads=False)
 
 
@@ -215,9 +218,13 @@ class CsvSource(TableSource):
 
     Parameters
     ----------
-    path : path of one file
-    columns : names of the columns to read, in this order; None for all
+    path : str or path
+        The path of one file.
+    columns : sequence of str or None, default=None
+        Names of the columns to read, in this order; None for all.
 
+    Notes
+    -----
     The first line names the columns. If it holds numbers only there is no header, and the columns
     are called ``f0``, ``f1``, …; but ``0,1,2,…``, which pandas writes above unnamed columns, is a
     header. The first pass counts and checks all rows; going back starts the file again, so Parquet
@@ -231,14 +238,14 @@ class CsvSource(TableSource):
 
     def __post_init__(self) -> None:
         self._open()
-        self._learn(has_header=True, names=(), flags=(), block=BLOCK)
-        self._learn(restarts=np.zeros(1, np.intp))
+        self._set(has_header=True, names=(), flags=(), block=BLOCK)
+        self._set(restarts=np.zeros(1, np.intp))
         names = self._read_names()
         if _are_numbers(names):
-            self._learn(has_header=False)
+            self._set(has_header=False)
             names = self._read_names()
         line = sum(len(name) + 1 for name in names)
-        self._learn(names=names, block=min(max(LINES * line, LEAST_BLOCK), BLOCK))
+        self._set(names=names, block=min(max(LINES * line, LEAST_BLOCK), BLOCK))
         chosen = _choice(self.path, names, self.columns)
         self._choose([Column(name) for name in chosen], np.dtype(np.float64))
         try:
@@ -246,15 +253,15 @@ class CsvSource(TableSource):
         except ValueError as error:
             if TOO_LONG not in str(error) or self.block == BLOCK:
                 raise
-            self._learn(block=BLOCK)  # a line much longer than the first
+            self._set(block=BLOCK)  # a line much longer than the first
             self._count(self._counted())
 
-    def pieces(self, start: int) -> Iterator[FloatArray]:
+    def blocks(self, start: int) -> Iterator[FloatArray]:
         return self._dense(self._batches(), start)
 
     def _counted(self) -> int:
         """All rows, read and checked."""
-        return sum(len(rows) for rows in self.pieces(0))
+        return sum(len(rows) for rows in self.blocks(0))
 
     def _read_names(self) -> tuple[str, ...]:
         with _in_words(self.path, "CSV"), self._reader([]) as reader:
@@ -265,7 +272,7 @@ class CsvSource(TableSource):
                 f"{self.path!s} has one column, {shown(names[0])}; it seems to be separated by "
                 f"{separator[0]!r}: a .csv file needs commas, a .tsv file tabs"
             )
-        self._learn(flags=flags)
+        self._set(flags=flags)
         return names
 
     def _batches(self) -> Iterator[Any]:

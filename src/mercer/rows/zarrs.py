@@ -1,4 +1,4 @@
-"""Rows in a zarr array, read a band of chunks at a time; chunks that are missing are told."""
+"""Rows in a zarr array, read a block of whole chunks at a time; missing chunks are refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mercer._run.extras import require
 from mercer._run.paths import demand_path
 from mercer._run.types import FloatArray
 from mercer.rows.arrays import working_dtype
-from mercer.rows.batches import ForwardSource, Layout
-from mercer.rows.npy import check_dtype, check_shape
+from mercer.rows.demands import demand_numbers, demand_table
+from mercer.rows.forward import ForwardSource, Layout
 from mercer.rows.source import TILE
 from mercer.rows.stamp import FileStamp
 
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup")  # one of them is in every array and group
 Missing = Literal["refuse", "fill"]
-Band = tuple[bytes, bytes]  # digests: of sizes and times of writing, of inodes and changes
+Digests = tuple[bytes, bytes]  # digests: of sizes and times of writing, of inodes and changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,61 +34,64 @@ class ZarrSource(ForwardSource):
 
     Parameters
     ----------
-    array : path of an array, or an open ``zarr.Array``
-    missing : "refuse" or "fill"
+    array : str, path or zarr.Array
+        The path of an array, or an open one.
+    missing : {"refuse", "fill"}, default="refuse"
         Zarr reads a chunk that is not there as if it held the fill value, whether it was lost or
         never written because it held nothing else. So missing chunks are refused, unless the fill
         is meant.
 
-    Chunks are read whole, so one band of them (a tile of rows at least) is in memory at a time.
+    Notes
+    -----
+    Chunks are read whole, so a block of them (a tile of rows at least) is in memory at a time.
     """
 
     array: Any
     missing: Missing = "refuse"
     path: str = field(init=False)
-    piece_rows: int = field(init=False, repr=False)
+    block_rows: int = field(init=False, repr=False)
     stamp: FileStamp | None = field(init=False, repr=False)  # of the array's own description
-    bands: tuple[Band, ...] = field(init=False, repr=False)  # what the files of each piece were
+    digests: tuple[Digests, ...] = field(init=False, repr=False)  # of the files of each block
 
     def __post_init__(self) -> None:
         if self.missing not in ("refuse", "fill"):
             raise ValueError(f"missing={self.missing!r} is unknown; choose 'refuse' or 'fill'")
         array, path, stamp = _opened(self.array)
-        check_dtype(path, array.dtype)
-        check_shape(path, array.shape)
+        demand_numbers(array.dtype, path)
+        demand_table(array.shape, path)
         n_rows, n_features = map(int, array.shape)
         rows = int(array.chunks[0])
-        self._learn(
+        self._set(
             array=array,
             path=path,
             stamp=stamp,
             n_rows=n_rows,
-            piece_rows=min(rows * max(TILE // rows, 1), n_rows),
+            block_rows=min(rows * max(TILE // rows, 1), n_rows),
             layout=Layout(n_features, working_dtype(array.dtype)),
         )
-        self._learn(restarts=np.arange(0, n_rows, self.piece_rows))
+        self._set(restarts=np.arange(0, n_rows, self.block_rows))
         if stamp is None:  # not in files: how many chunks there are is all that can be asked
             self._check_gaps(_n_missing(array), "they")
-            self._learn(bands=())
+            self._set(digests=())
         else:
-            self._learn(bands=tuple(self._band(first) for first in self.restarts.tolist()))
+            self._set(digests=tuple(self._digests(first) for first in self.restarts.tolist()))
 
     @property
-    def piece_bytes(self) -> int:
-        """What one band of chunks takes in memory: stored, decoded or cast, beside the rows."""
+    def block_bytes(self) -> int:
+        """What a block of chunks takes in memory: stored, decoded or cast, beside the rows."""
         itemsize = max(self.array.dtype.itemsize, self.dtype.itemsize)
-        return self.piece_rows * self.n_features * itemsize
+        return self.block_rows * self.n_features * itemsize
 
     @property
     def resting(self) -> int:
         """What zarr's threads keep of the last chunks they decoded, between passes (measured)."""
-        return 3 * self.piece_bytes
+        return 3 * self.block_bytes
 
-    def pieces(self, start: int) -> Iterator[FloatArray]:
+    def blocks(self, start: int) -> Iterator[FloatArray]:
         if self.stamp is not None:
             self.stamp.check(_document(Path(self.path)))
-        for first in range(start, self.n_rows, self.piece_rows):
-            stop = min(first + self.piece_rows, self.n_rows)
+        for first in range(start, self.n_rows, self.block_rows):
+            stop = min(first + self.block_rows, self.n_rows)
             if self.stamp is not None and not self._is_unchanged(first):
                 raise ValueError(
                     f"{self.path} changed: the chunks of the rows {first} to {stop} were written "
@@ -103,15 +106,15 @@ class ZarrSource(ForwardSource):
         return f"{self.path} had {self.n_rows} rows when it was opened and {found} now"
 
     def _is_unchanged(self, start: int) -> bool:
-        """Are the files of one piece what they were? Another machine may have copies of them."""
+        """Whether the files of a block are what they were; another machine may have copies."""
         assert self.stamp is not None
-        now, before = self._band(start), self.bands[start // self.piece_rows]
+        now, before = self._digests(start), self.digests[start // self.block_rows]
         return now == before if self.stamp.host == platform.node() else now[0] == before[0]
 
-    def _band(self, start: int) -> Band:
-        """What tells the files of one piece from others in their place; all must be there."""
+    def _digests(self, start: int) -> Digests:
+        """What identifies the files of a block, all of which must be there."""
         contents, files, gaps = hashlib.blake2b(digest_size=8), hashlib.blake2b(digest_size=8), []
-        for name in self._files(start, min(start + self.piece_rows, self.n_rows)):
+        for name in self._files(start, min(start + self.block_rows, self.n_rows)):
             try:
                 status = os.stat(os.path.join(self.path, name))
             except FileNotFoundError:
@@ -141,7 +144,7 @@ class ZarrSource(ForwardSource):
 
 
 def is_zarr(path: str | os.PathLike[str]) -> bool:
-    """Is this folder a zarr array or group, by what is in it?"""
+    """Whether this folder is a zarr array or group, by what is in it."""
     return any(os.path.isfile(os.path.join(path, name)) for name in DOCUMENTS)
 
 

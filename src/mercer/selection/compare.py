@@ -16,7 +16,6 @@ from mercer._run.random import as_generator
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray
 from mercer._run.warn import warn
-from mercer.kernels.given import Precomputed
 from mercer.kernels.names import as_kernel
 from mercer.partitions.codebooks import ENCODINGS
 from mercer.partitions.criteria import BALANCE, balance_of
@@ -127,7 +126,7 @@ def _search_by_fits(
             f"criterion='blf' needs the scores of KernelSpectralClustering; with "
             f"{type(estimator).__name__} use 'bas' or 'ams'"
         )
-    if isinstance(as_kernel(estimator.kernel or "rbf"), Precomputed):
+    if as_kernel(estimator.kernel or "rbf").is_precomputed:
         raise ValueError(
             f"the models of {type(estimator).__name__} are made on part of the rows, which a "
             "precomputed matrix does not have; pass rows and a kernel of them"

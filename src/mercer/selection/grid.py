@@ -15,14 +15,12 @@ from mercer._run.types import FloatArray
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
-    factor_with_kernel,
     score_map,
     score_map_of_two,
     training_scores,
 )
 from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.kernels.base import Kernel
-from mercer.kernels.exponential import Exponential
 from mercer.partitions.codebooks import Encoding
 from mercer.partitions.criteria import BALANCE, criterion
 from mercer.partitions.encode import encode
@@ -50,7 +48,7 @@ def score_grid(
     grid: Grid, kernels: Sequence[Kernel], *, rng: np.random.Generator, threads: int = 1
 ) -> FloatArray:
     """The criterion of each kernel (rows) with each number of clusters (columns)."""
-    if all(isinstance(kernel, Exponential) for kernel in kernels):
+    if all(kernel.has_bandwidth for kernel in kernels):
         grid = replace(grid, train=_single(grid.train), validation=_single(grid.validation))
     seeds = rng.integers(2**63, size=len(kernels) + 1)
     shared = None if grid.cholesky is None else _shared(grid, int(seeds[-1]))
@@ -129,7 +127,7 @@ def _shared(grid: Grid, seed: int) -> Any:
 
 def _score_second_kernel(grid: Grid, kernel: Kernel, shared: Any) -> FloatArray:
     factor, multipliers, bias = shared
-    second = factor_with_kernel(factor, kernel)
+    second = factor.with_kernel(kernel)
     model = score_map_of_two(second, grid.train, multipliers, bias)
     train, validation = (model.of_rows(second, sample) for sample in (grid.train, grid.validation))
     return _score_sizes(grid, model, train, validation)

@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._run.extras import require
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import CountedLabels
 from mercer.factors.mutual import Groups, NeighborKernel, Ties
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.products import row_products
-from mercer.partitions.assignment import CountedLabels, first_of
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, take
 from mercer.rows.source import Source
@@ -36,11 +35,9 @@ from mercer.stream.warm import label_means
 
 _jit = LazyModule("mercer.stream._means_jit")
 
-PROPOSALS = 16  # centres that an index proposes for each row
 HIDDEN = 1e-6  # of the length of others, or its square: shorter rows have no direction
 TINY = np.finfo(float).tiny
 PIECE = 512  # buffer rows whose similarities to their own clusters are held at once
-LINKS = 32  # of a centre in the index's graph
 
 
 def coordinates(graph: NeighborKernel, values: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -171,7 +168,6 @@ class ProjectedCenters:
     centers: FloatArray  # (k, r)
     clusters: IdArray  # (s,) the cluster of each buffer row
     shortest: float  # length of a row that the eigenvectors see
-    index: Any = None  # proposes centres, if not all are looked at
 
     @classmethod
     def of(
@@ -181,15 +177,12 @@ class ProjectedCenters:
         vectors: FloatArray,
         clusters: IdArray,
         n_clusters: int,
-        *,
-        search: str,
     ) -> ProjectedCenters:
         F, weights = points(graph, values, vectors)
         centers = label_means(F, weights, clusters, n_clusters)
-        index = center_index(centers) if search == "approximate" else None
         F = coordinates(graph, values, vectors)
         shortest = np.sqrt(HIDDEN * np.median(np.einsum("ij,ij->i", F, F)))
-        return cls(graph, vectors / np.sqrt(values), centers, clusters, float(shortest), index)
+        return cls(graph, vectors / np.sqrt(values), centers, clusters, float(shortest))
 
     @property
     def format(self) -> RowFormat:
@@ -201,11 +194,8 @@ class ProjectedCenters:
 
     def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
         E = self._rows(ties)
-        if self.index is not None:
-            labels, scores = self._proposed(E)
-        else:
-            A, b = scores_of_centers(self.centers)
-            labels, scores = nearest_center(row_products(E, A) + b)
+        A, b = scores_of_centers(self.centers)
+        labels, scores = nearest_center(row_products(E, A) + b)
         return self._with_hidden(ties, E, labels, scores)
 
     def scores(self, ties: Ties) -> FloatArray:
@@ -219,13 +209,6 @@ class ProjectedCenters:
     def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
         """How many of these rows nothing in the buffer is similar to."""
         return ties.n_unseen()
-
-    def recall(self, ties: Ties) -> float:
-        """The share of rows for which the index proposes the nearest centre."""
-        E = self._rows(ties)
-        A, b = scores_of_centers(self.centers)
-        exact = nearest_center(row_products(E, A) + b)[0]
-        return float((self._proposed(E)[0] == exact).mean())
 
     def _rows(self, ties: Ties) -> FloatArray:
         """V^T φ λ^-½ of one row each; 0 where it is hidden, else of length 1 if normalised."""
@@ -250,35 +233,8 @@ class ProjectedCenters:
                 scores[i] = lengths[labels[i]] - 2.0 * E[i] @ self.centers[labels[i]]
         return labels, scores
 
-    def _proposed(self, E: FloatArray) -> tuple[IdArray, FloatArray]:
-        """The best of the proposals, compared in float64; ties go to the smaller number."""
-        n_proposed = min(PROPOSALS, len(self.centers))
-        _, ids = self.index.search(np.ascontiguousarray(E, np.float32), n_proposed)
-        ids = np.sort(np.where(ids < 0, ids.max(axis=1, keepdims=True), ids), axis=1)
-        lengths = np.einsum("kr,kr->k", self.centers, self.centers)
-        scores = np.empty(ids.shape)
-        for place in range(n_proposed):
-            near = ids[:, place]
-            scores[:, place] = lengths[near] - 2.0 * np.einsum("ij,ij->i", E, self.centers[near])
-        best = scores.argmin(axis=1)
-        rows = np.arange(len(E))
-        return ids[rows, best].astype(np.intp), scores[rows, best]
-
 
 Centers = MeanCenters | ProjectedCenters | StreamMeans
-
-
-def center_index(centers: FloatArray) -> Any:
-    """A navigable graph of the centres (HNSW), built by one thread: the same each time."""
-    faiss = require("faiss", "ann", "search='approximate'")
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        index = faiss.IndexHNSWFlat(centers.shape[1], LINKS)
-        index.add(np.ascontiguousarray(centers, np.float32))
-    finally:
-        faiss.omp_set_num_threads(before)
-    return index
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +265,8 @@ class NearestCounts:
 
 def labels_of_rows(by: Centers) -> Callable[[Rows], IdArray]:
     """Raw rows → labels, decided in float64."""
-    return first_of(counted_labels_of_rows(by))
+    counted = counted_labels_of_rows(by)
+    return lambda rows: counted(rows)[0]
 
 
 def counted_labels_of_rows(by: Centers) -> Callable[[Rows], CountedLabels]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import PivotFactor
+from mercer.factors.dense import PivotFactor
 from mercer.factors.mutual import NeighborKernel
 from mercer.factors.nystrom import Nystrom
 from mercer.kernels.base import NOTHING

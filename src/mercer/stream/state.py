@@ -19,8 +19,8 @@ from scipy.optimize import linear_sum_assignment
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.mutual import NeighborKernel, Ties, remade
-from mercer.linalg.chebyshev import filtered_eigenpairs
-from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.eigen import leading_eigenpairs, polish_eigenpairs
+from mercer.linalg.eigenpairs import residuals
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.numbering import numbering
 from mercer.partitions.kmeans import kmeans
@@ -30,12 +30,10 @@ from mercer.stream.buffer_labels import Centers, MeanCenters, points, whole_is_b
 from mercer.stream.leverage import ridge_leverage, secular_leverage, squared_remainders
 from mercer.stream.running_means import StreamMeans, stream_means
 from mercer.stream.updates import (
-    appended,
-    evicted,
+    append,
+    evict,
     leverage_of_rows,
-    polished,
     positive,
-    residuals,
     rows_to_keep,
 )
 from mercer.stream.warm import exchanged, label_means, relabelled
@@ -55,8 +53,6 @@ POLISH = 8  # degree of the filter before a clustering: cheap beside new eigenpa
 LARGEST_SINGLE = 1e9  # squares of larger float32 values lose digits or overflow
 LEAST_RIDGE = 1e-3  # beside the mean of k(x, x)
 EIGEN_TOLERANCE = 1e-4
-FILTER_TOLERANCE = 1e-3
-MANY = 64  # eigenpairs: from here on, all at once are cheaper than one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +218,9 @@ def reclustered(plan: Plan, state: Stream, *, threads: int = 1) -> Stream:
     if is_full and state.turnover >= EXCHANGED * plan.max_size:
         state, drift = _refactorized(plan, state, threads=threads), 0.0
     else:
-        values, vectors = polished(state.graph.matrix, state.values, state.vectors, degree=POLISH)
+        values, vectors = positive(
+            *polish_eigenpairs(state.graph.matrix, state.values, state.vectors, degree=POLISH)
+        )
         state = replace(state, values=values, vectors=vectors)
         drift = _drift(state)
         if drift > DRIFT:
@@ -404,7 +402,7 @@ def _with_rows(
     is_new = state.turnover + n_new > TURNOVER * len(graph)
     if not is_new:
         rank = min(plan.n_clusters, len(graph) + n_new)
-        values, vectors = appended(state.values, state.vectors, phi.T, K_bb, rank, K=graph.matrix)
+        values, vectors = append(graph.matrix, state.values, state.vectors, phi.T, K_bb, rank)
         state = replace(state, values=values, vectors=vectors)
     state = replace(
         state,
@@ -431,7 +429,7 @@ def _without_rows(plan: Plan, state: Stream, n_gone: int) -> Stream:
     scores = scores * (1.0 - plan.forgetting) ** (state.n_batches - state.born)
     keep = rows_to_keep(scores, n_gone)
     graph = state.graph.kept(keep)
-    values, vectors = evicted(state.values, state.vectors, keep, K=graph.matrix)
+    values, vectors = evict(graph.matrix, state.values, state.vectors, keep)
     return replace(
         state,
         graph=graph,
@@ -458,18 +456,9 @@ def _eigenpairs(
 ) -> tuple[FloatArray, FloatArray]:
     """The leading eigenpairs of the graph's matrix, from those of the state if there is one."""
     rng = np.random.default_rng([plan.key, 3, count])
-    rank, s = min(plan.n_clusters, len(graph)), len(graph)
-    if rank >= MANY:
-        start, high = np.empty((s, 0)), None
-        if state is not None and len(state.values) == rank:
-            new = np.zeros((s - len(state.vectors), rank))  # rows that are not in the vectors yet
-            start, high = np.vstack([state.vectors, new]), float(state.values[-1])
-        found = filtered_eigenpairs(
-            graph.matrix, rank, start, high=high, tol=FILTER_TOLERANCE, rng=rng
-        )
-        if found is not None:
-            return positive(*found)
-    pairs = leading_eigenpairs(graph.matrix, rank, tol=EIGEN_TOLERANCE, rng=rng)
+    rank = min(plan.n_clusters, len(graph))
+    start = None if state is None else (state.values, state.vectors)
+    pairs = leading_eigenpairs(graph.matrix, rank, tol=EIGEN_TOLERANCE, start=start, rng=rng)
     return positive(pairs.values, pairs.vectors)
 
 

@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer._run.budget import Budget
-from mercer._run.extras import require
 from mercer._run.progress import LineWriter, listening, tell
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
@@ -24,15 +23,19 @@ from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
 from mercer.estimators.needs import Sweep, Work
-from mercer.estimators.problem import check_features, checked_source, checked_weights, pose
+from mercer.estimators.problem import (
+    check_features,
+    checked_source,
+    checked_weights,
+    prepare_problem,
+)
 from mercer.factors.mutual import TILE_ROWS, neighbor_kernel
-from mercer.factors.problem import Problem, raw_kernel
+from mercer.factors.problem import Problem
 from mercer.kernels.checks import check_values
-from mercer.kernels.given import Precomputed
 from mercer.kernels.names import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
-from mercer.partitions.resampling import Again, Fit, by_centers
+from mercer.partitions.resampling import FitEvidence, Resampler, by_centers
 from mercer.report import Report
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
@@ -58,7 +61,6 @@ from mercer.trust.diagnosis import diagnose
 LEAST_INITIAL = 1000  # rows that begin a stream, unless n_clusters asks for more
 GROWTH = 2.5  # of the buffer, before rows leave it
 RECLUSTER = 0.1  # of the buffer's rows are new: time to cluster it again
-RECALL_ROWS = 2000  # of the buffer that measure an index
 MOST_AGAIN = 10**8  # products of one sweep over the buffer, when it is clustered again
 HEAVIEST = 2.0**300  # beside the first weights of a stream: squares of larger ones overflow
 WARM_UP = 1.5  # as many rows again: a stream that has not begun yet gets another first model
@@ -102,8 +104,6 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     recluster_every : additions between two clusterings; None is a tenth of `max_size`.
     normalize : divide ties by the degrees of both rows, as normalised cuts do.
     centers : "mean" of rows in feature space, or "projected" on the eigenvectors.
-    search : "exact", or "approximate": an index proposes centres (needs ``mercer[ann]`` and
-        projected centres); its recall is measured and reported.
     forgetting : share of the buffer that each batch replaces whatever its leverage, and by which
         old rows count less when rows leave: for clusters that move, appear or die.
     n_init, max_iter, tol : of the first k-means.
@@ -153,7 +153,6 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         "recluster_every": [None, Interval(Integral, 1, None, closed="left")],
         "normalize": ["boolean"],
         "centers": [StrOptions({"mean", "projected"})],
-        "search": [StrOptions({"exact", "approximate"})],
         "forgetting": [Interval(Real, 0, 1, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -163,6 +162,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         "verbose": ["verbose"],
         "random_state": "no_validation",
     }
+
+    _retired_parameters = {"search": ("exact",)}  # noqa: RUF012 - of files, and values that load
 
     def __init__(
         self,
@@ -179,7 +180,6 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         recluster_every: int | None = None,
         normalize: bool = True,
         centers: str = "mean",
-        search: str = "exact",
         forgetting: float = 0.0,
         n_init: int = 3,
         max_iter: int = 300,
@@ -201,7 +201,6 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.recluster_every = recluster_every
         self.normalize = normalize
         self.centers = centers
-        self.search = search
         self.forgetting = forgetting
         self.n_init = n_init
         self.max_iter = max_iter
@@ -346,18 +345,11 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _check_parameters(self) -> None:
         """Refuse what no data could make right, before any data are read."""
         self._validate_params()
-        if isinstance(as_kernel(self.kernel, self.gamma), Precomputed):
+        if as_kernel(self.kernel, self.gamma).is_precomputed:
             raise ValueError(
                 "kernel='precomputed' is a square matrix of all rows, and rows of a stream are "
                 "compared with those to come: pass the rows and a kernel of them"
             )
-        if self.search == "approximate":
-            if self.centers == "mean":
-                raise ValueError(
-                    "search='approximate' needs centers='projected': with centers='mean' rows are "
-                    "compared with the few clusters they have ties to, or with short vectors"
-                )
-            require("faiss", "ann", "search='approximate'")
         initial, most = self._initial_size(), self._max_size()
         if initial < self.n_clusters:
             raise ValueError(
@@ -405,7 +397,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _pose(self, X: Any, weights: Any, plan: Plan, record: Recorder) -> Problem:
         """Rows that are checked, distinct and in an order of their content; the kernel resolved."""
         source = checked_source(X, self.n_clusters)
-        return pose(
+        return prepare_problem(
             self,
             source,
             weights,
@@ -523,7 +515,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         if self.centers == "mean":
             return state.centers()
         arrays = (state.graph, state.values, state.vectors, state.clusters, state.n_clusters)
-        return ProjectedCenters.of(*arrays, search=self.search)
+        return ProjectedCenters.of(*arrays)
 
     def _labelled(
         self, state: Stream, problem: Problem, threads: int
@@ -543,7 +535,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ) -> Any:
         """How far to trust the clusters; only few are made again to see."""
         decide = labels_of_rows(self._centers(state))
-        return diagnose(Fit(totals, labels, decide, _again(state), problem.kernel), problem, record)
+        return diagnose(
+            FitEvidence(totals, labels, decide, _again(state), problem.kernel), problem, record
+        )
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         k = int(self.n_clusters)
@@ -584,7 +578,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 f"the first k-means still moved after max_iter={self.max_iter} sweeps; raise "
                 "max_iter or tol"
             )
-        fitted["kernel_"] = raw_kernel(state.graph)
+        fitted["kernel_"] = state.graph.raw_kernel()
         fitted["cluster_weights_"] = state.user_weights()
         fitted["report_"] = self._story(plan, state, queue, record, bandwidth)
         return fitted
@@ -600,10 +594,6 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             )
         elif len(queue):
             record.note(f"{len(queue):,} rows wait until there are {plan.batch_size:,}")
-        if self.search == "approximate":
-            some = graph.ties(np.float64)(part(graph.rows, 0, RECALL_ROWS))
-            recall = self._centers(state).recall(some)  # type: ignore[union-attr]
-            record.note(f"the index proposes the nearest centre for {100 * recall:.1f} % of rows")
         means = "whole clusters" if state.by_whole else "ties"
         if state.means is not None:
             means = f"means of all rows (seen by {state.means.factor.rank} of the buffer)"
@@ -714,7 +704,7 @@ def _buffer_memory(buffer: Buffer, n_rows: int, itemsize: int) -> int:
     return buffer.memory(n_rows, 0, itemsize) // 4
 
 
-def _again(state: Stream) -> Again:
+def _again(state: Stream) -> Resampler:
     """The clusters of the buffer, made again by some of its rows; of none where that is dear."""
     F, weights = points(state.graph, state.values, state.vectors)
     k = state.n_clusters

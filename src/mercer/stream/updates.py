@@ -9,22 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._run.types import FloatArray
-from mercer.linalg.chebyshev import chebyshev, lower_bound, ritz_pairs
+from mercer.linalg.eigen import polish_eigenpairs
+from mercer.linalg.eigenpairs import dense_eigenpairs
 
 POSITIVE = 1e-8  # of the largest eigenvalue: smaller ones carry no coordinate
 RANK_TOLERANCE = 1e-12  # squared, beside the longest column of W: shorter ones add no direction,
 NOISE = 1e-16  # nor do those that are so short beside the longest of Φ
-LEAST_DIAGONAL = 1e-5  # of a Cholesky factor: below, an evicted row held a direction by itself
-FILTERED = 0.5  # of the way from the smallest eigenvalue to the last that is kept
 
 
-def appended(
-    values: FloatArray, vectors: FloatArray, Phi: Any, K_bb: FloatArray, rank: int, K: Any = None
+def append(
+    K: Any, values: FloatArray, vectors: FloatArray, Phi: Any, K_bb: FloatArray, rank: int
 ) -> tuple[FloatArray, FloatArray]:
     """The `rank` leading eigenpairs of [[K, Φ], [Φᵀ, K_bb]] in span(V, Φ) ⊕ the new unit vectors.
 
@@ -33,8 +31,8 @@ def appended(
 
         M = [[diag(λ), VᵀKQ, A], [·, QᵀKQ, R], [Aᵀ, Rᵀ, K_bb]].
 
-    `K` gives the blocks with Q; without it they are taken for 0, as Brand's update does, at a
-    drift of several per cent instead of a few in ten thousand.
+    Brand's update takes the blocks with Q for 0, at a drift of several per cent instead of a few in
+    ten thousand.
     """
     c, b = len(values), K_bb.shape[0]
     A, W = _projected(vectors, Phi)
@@ -44,64 +42,30 @@ def appended(
     M[:c, :c][np.diag_indices(c)] = values
     M[:c, c + q :] = A
     M[c : c + q, c + q :] = Q.T @ W
-    if K is not None and q:
-        KQ = K @ Q
-        M[:c, c : c + q] = vectors.T @ KQ
-        M[c : c + q, c : c + q] = Q.T @ KQ
+    KQ = K @ Q
+    M[:c, c : c + q] = vectors.T @ KQ
+    M[c : c + q, c : c + q] = Q.T @ KQ
     M[c + q :, c + q :] = K_bb
     M = np.triu(M) + np.triu(M, 1).T
-    values, G = _largest(M, rank)
+    values, G = dense_eigenpairs(M, rank)
     old = vectors @ G[:c]
     old += Q @ G[c : c + q]
     return positive(values, np.vstack([old, G[c + q :]]))
 
 
-def evicted(
-    values: FloatArray, vectors: FloatArray, keep: NDArray[np.bool_], K: Any = None
+def evict(
+    K: Any, values: FloatArray, vectors: FloatArray, keep: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """The eigenpairs of V diag(λ) Vᵀ without the rows and columns that are not marked.
+    """The eigenpairs of K, the sparse matrix of the rows that are kept, from those with all rows.
 
-    With V_k the kept and V_R the other rows, V_kᵀV_k = I - V_RᵀV_R = LLᵀ; V_k L⁻ᵀ is orthonormal
-    and the matrix in it is Lᵀ diag(λ) L. That is exact for the low-rank matrix. With `K`, the
-    sparse matrix of the kept rows, V_k is polished by it instead: eigenvalues that drift by
-    0.002 % where they drifted by 3 %.
+    The kept rows of V are no longer orthonormal; a filter by K makes them Ritz vectors again.
     """
-    kept, gone = vectors[keep], vectors[~keep]
-    if K is not None:
-        return polished(K, values, kept, degree=1)
-    try:
-        L = np.linalg.cholesky(np.eye(len(values)) - gone.T @ gone)
-        if np.diag(L).min() < LEAST_DIAGONAL:
-            raise np.linalg.LinAlgError
-    except np.linalg.LinAlgError:  # a row of leverage near 1 is gone, and its direction with it
-        Q, R = np.linalg.qr(kept)
-        values, G = _largest((R * values) @ R.T, min(R.shape))
-        return positive(values, Q @ G)
-    values, G = _largest((L.T * values) @ L, len(values))
-    return positive(values, kept @ scipy.linalg.solve_triangular(L, G, lower=True, trans="T"))
+    return positive(*polish_eigenpairs(K, values, vectors[keep], degree=1))
 
 
 def leverage_of_rows(vectors: FloatArray) -> FloatArray:
     """‖V⁽ⁱ⁾‖²: how much of the leading eigenspace each row holds (eq. 3, without 1/C)."""
     return np.einsum("ij,ij->i", vectors, vectors)
-
-
-def polished(
-    K: Any, values: FloatArray, vectors: FloatArray, *, degree: int
-) -> tuple[FloatArray, FloatArray]:
-    """The Ritz pairs after a filter of the vectors: what truncation has lost comes back.
-
-    A filter that ended at the last eigenvalue would take it for the first of the unwanted ones.
-    """
-    low = lower_bound(K)
-    high = low + FILTERED * (float(values[-1]) - low)
-    found = chebyshev(K, vectors, degree, low, high, dtype=np.float32)
-    return positive(*ritz_pairs(K, found))
-
-
-def residuals(K: Any, values: FloatArray, vectors: FloatArray) -> FloatArray:
-    """‖K v - λ v‖ of each pair."""
-    return np.linalg.norm(K @ vectors - vectors * values, axis=0)
 
 
 def positive(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -134,11 +98,6 @@ def _longest(Phi: Any) -> float:
     """The largest squared length of a column."""
     squares = Phi.multiply(Phi) if sp.issparse(Phi) else Phi**2
     return float(squares.sum(axis=0).max())
-
-
-def _largest(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    values, vectors = np.linalg.eigh(M)
-    return values[::-1][:k], vectors[:, ::-1][:, :k]
 
 
 def rows_to_keep(scores: FloatArray, n_gone: int) -> NDArray[np.bool_]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
-from mercer.linalg.lloyd import lloyd, nearest_center, scores_of_centers, sums_by_label
-
-_jit = LazyModule("mercer.linalg._jit")
+from mercer.linalg.lloyd import WeightedRows, nearest_center, scores_of_centers, sums_by_label
 
 MOVED = 0.1  # of the centres, in the first round
 
@@ -27,10 +24,8 @@ def relabelled(
     Coordinates in an eigenspace are known up to a rotation, so centres of an earlier one mean
     nothing in the next; labels do. Clusters without rows are given the rows that fit worst.
     """
-    norms = np.empty(len(F))
-    _jit.row_norms(F, norms)
     start = label_means(F, weights, labels, n_clusters)
-    found = lloyd(F, weights, norms, start, max_iter=max_iter, least_shift=0.0, threads=threads)
+    found = WeightedRows.of(F, weights, threads).lloyd(start, max_iter=max_iter)
     return nearest_center(_scores(F, found.centers))[0]
 
 

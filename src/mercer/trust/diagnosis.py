@@ -16,9 +16,8 @@ from mercer.embeddings.gaps import is_determined, relative_gap
 from mercer.estimators.needs import LOOKED_AT
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.given import FunctionKernel
 from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
-from mercer.partitions.resampling import Fit
+from mercer.partitions.resampling import FitEvidence
 from mercer.rows.rows import cast, take
 from mercer.rows.sample import Sample, evenly
 from mercer.trust.grade import Measurements, Trust, judge
@@ -29,7 +28,7 @@ NEIGHBORS = 7
 ENOUGH = 5  # rows per cluster that a half of the rows needs at least
 
 
-def diagnose(fit: Fit, problem: Problem, record: Recorder) -> Trust | None:
+def diagnose(fit: FitEvidence, problem: Problem, record: Recorder) -> Trust | None:
     """Grade a fit; None for a single cluster.
 
     A poor grade is a warning, unless another warning of this fit already says what to change.
@@ -44,14 +43,14 @@ def diagnose(fit: Fit, problem: Problem, record: Recorder) -> Trust | None:
     return trust
 
 
-def _measure(fit: Fit, problem: Problem) -> Measurements:
+def _measure(fit: FitEvidence, problem: Problem) -> Measurements:
     k, sample = len(fit.weights), problem.sample
     shares = fit.weights / fit.weights.sum()
     found: dict[str, Any] = {}
-    again = fit.again
-    if again.n_choosing >= 2 * ENOUGH * k:
-        found["stability"] = agreement(again.labels, again.n_choosing)
-        found["n_halved"] = again.n_choosing
+    resampler = fit.resampler
+    if resampler.n_rows >= 2 * ENOUGH * k:
+        found["stability"] = agreement(resampler.labels, resampler.n_rows)
+        found["n_halved"] = resampler.n_rows
     if not fit.is_graph:
         found |= _measure_neighbors(fit, problem, k)
     if fit.eigenvalues is not None and fit.residuals is not None and len(fit.eigenvalues) > k:
@@ -68,9 +67,9 @@ def _measure(fit: Fit, problem: Problem) -> Measurements:
     )
 
 
-def _measure_neighbors(fit: Fit, problem: Problem, k: int) -> dict[str, Any]:
+def _measure_neighbors(fit: FitEvidence, problem: Problem, k: int) -> dict[str, Any]:
     """How often boundaries split close rows, which rows are disconnected, how similar rows are."""
-    few = fit.kernel is not None and any(isinstance(p, FunctionKernel) for p in fit.kernel.parts())
+    few = fit.kernel is not None and fit.kernel.is_function
     ids = evenly(len(problem.sample), FEW_ROWS if few else NEAR_ROWS)
     if len(ids) < 3:
         return {}
@@ -117,7 +116,7 @@ def _similarity_matrix(kernel: Kernel | None, sample: Sample, ids: IdArray) -> F
     return products
 
 
-def _labels_of(fit: Fit, problem: Problem, ids: IdArray) -> IdArray:
+def _labels_of(fit: FitEvidence, problem: Problem, ids: IdArray) -> IdArray:
     sample = problem.sample
     if fit.labels is not None:
         return fit.labels[sample.ids[ids]]

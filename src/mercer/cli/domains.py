@@ -1,0 +1,122 @@
+"""The values that an option takes: numbers of an interval, words, or a flag."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """An interval of whole or real numbers; a bound of None is none."""
+
+    is_whole: bool
+    low: float | None = None
+    high: float | None = None
+    closed: str = "both"  # as scikit-learn has it: "left", "right", "both" or "neither"
+
+    def __contains__(self, value: Any) -> bool:
+        if isinstance(value, str) or not math.isfinite(value):
+            return False
+        if self.is_whole and not isinstance(value, int):
+            return False
+        is_above = self.low is None or value > self.low or (self._has_low and value == self.low)
+        return is_above and (
+            self.high is None or value < self.high or (self._has_high and value == self.high)
+        )
+
+    def __str__(self) -> str:
+        bounds = []
+        if self.low is not None:
+            bounds.append(f"{'of at least' if self._has_low else 'above'} {self.low}")
+        if self.high is not None:
+            bounds.append(f"{'at most' if self._has_high else 'below'} {self.high}")
+        kind = "a whole number" if self.is_whole else "a number"
+        return f"{kind} {' and '.join(bounds)}".strip()
+
+    @property
+    def _has_low(self) -> bool:
+        return self.closed in ("left", "both")
+
+    @property
+    def _has_high(self) -> bool:
+        return self.closed in ("right", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """All values of an option; a domain of nothing is that of Python objects."""
+
+    numbers: tuple[Numbers, ...] = ()
+    words: tuple[str, ...] = ()
+    is_flag: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.words or self.is_flag)
+
+    def __or__(self, other: Domain) -> Domain:
+        return Domain(
+            tuple(dict.fromkeys(self.numbers + other.numbers)),
+            tuple(dict.fromkeys(self.words + other.words)),
+            self.is_flag or other.is_flag,
+        )
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self.words or any(value in numbers for numbers in self.numbers)
+
+    def __str__(self) -> str:
+        words = [f"one of {', '.join(self.words)}"] if len(self.words) > 1 else list(self.words)
+        return " or ".join([*map(str, self.numbers), *words])
+
+    def read(self, text: str) -> int | float | str:
+        """The value that a text stands for."""
+        value = text if text in self.words else _number(text)
+        if value not in self:
+            raise ValueError(f"{text!r} is not {self}")
+        return value
+
+    @property
+    def choices(self) -> str:
+        """The words, and that numbers are possible, as a list in a sentence."""
+        *most, last = (["a number"] if self.numbers else []) + list(self.words)
+        return f"{', '.join(most)} or {last}"
+
+    @property
+    def metavar(self) -> str:
+        """What help shows in place of a value."""
+        kinds = ["N" if numbers.is_whole else "NUMBER" for numbers in self.numbers]
+        words = ["NAME" if len(self.words) > 1 else word for word in self.words]
+        return "|".join(dict.fromkeys(kinds + words))
+
+
+class MemoryAmounts(Domain):
+    """Amounts of memory, which stay as they are typed."""
+
+    metavar = "AMOUNT"
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __or__(self, other: Domain) -> Domain:
+        return self
+
+    def __contains__(self, value: Any) -> bool:
+        return True
+
+    def read(self, text: str) -> str:
+        """The text, if it is an amount."""
+        from mercer._run.budget import parse_bytes
+
+        parse_bytes(text)
+        return text
+
+
+def _number(text: str) -> int | float | str:
+    """The number that is written, or the text if there is none."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

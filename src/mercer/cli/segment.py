@@ -1,0 +1,118 @@
+"""`mercer segment`: one image file after another; a bad one does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._run.progress import listening, tell
+
+
+@dataclass(frozen=True, slots=True)
+class ImageJob:
+    """One image and the files to be made of it."""
+
+    image: Path
+    picture: Path | None
+    labels: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one image."""
+
+    job: ImageJob
+    n_segments: int = 0
+    shape: tuple[int, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        values = asdict(self)
+        job = {name: None if path is None else str(path) for name, path in values["job"].items()}
+        return job | {name: value for name, value in values.items() if name != "job"}
+
+
+def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) -> list[ImageJob]:
+    """The files to write: those that are named, or for several images files in folders.
+
+    Raises, before any work, if a file would be written twice or over an input.
+    """
+    from mercer.rows.places import check_apart
+
+    many = len(images) > 1
+    jobs = [
+        ImageJob(image, _target(out, image, many=many), _target(labels, image, many=many))
+        for image in images
+    ]
+    written = (path for job in jobs for path in (job.picture, job.labels))
+    try:
+        read = [image for image in images if image.is_file()]  # others: one by one
+        check_apart(read, [path for path in written if path is not None])
+    except ValueError as error:
+        raise ValueError(
+            f"{error}: it would be written twice, or over an image that is read; choose other "
+            "names or folders with --out and --labels"
+        ) from None
+    return jobs
+
+
+def segment_files(jobs: Sequence[ImageJob], segmenter: Any, *, overlay: Any) -> Iterator[Outcome]:
+    """Segment each image by itself; the error of a bad one is part of its outcome."""
+    from sklearn.base import clone
+
+    from mercer.cli.errors import paragraph
+    from mercer.exceptions import MissingExtraError
+
+    for number, job in enumerate(jobs):
+        tell("segment", number, len(jobs))
+        try:
+            with listening(_ignore):
+                outcome = _segment_file(job, clone(segmenter), overlay)
+        except MissingExtraError:
+            raise
+        except (ValueError, TypeError, OSError, MemoryError) as error:
+            outcome = Outcome(job, error=paragraph(error))
+        yield outcome
+    tell("segment", len(jobs), len(jobs))
+
+
+def _segment_file(job: ImageJob, segmenter: Any, overlay: Any) -> Outcome:
+    from mercer.image import draw_overlay, read_image, write_image, write_labels_image
+
+    image, visible = read_image(job.image)
+    segmenter.fit(image, mask=visible)
+    _make_folders(job)
+    if job.labels is not None:
+        write_labels_image(job.labels, segmenter.labels_)
+    if job.picture is not None:
+        write_image(job.picture, draw_overlay(image, segmenter.labels_, overlay))
+    seconds = sum(stage.seconds for stage in segmenter.report_.stages)
+    n_segments = len(np.unique(segmenter.labels_[segmenter.labels_ > 0]))
+    return Outcome(job, n_segments, image.shape[:2], seconds)
+
+
+def _make_folders(job: ImageJob) -> None:
+    """Make the folders of the results, if their parents exist."""
+    for path in (job.picture, job.labels):
+        if path is not None and not path.parent.exists() and path.parent.parent.exists():
+            path.parent.mkdir(exist_ok=True)
+
+
+def _target(path: Path | None, image: Path, *, many: bool) -> Path | None:
+    """A file for one image; a folder, with the image's name, for several."""
+    if path is None:
+        return None
+    if many and path.suffix and not path.is_dir():
+        raise ValueError(
+            f"{path} is one file, but several images were given; name a folder for their results"
+        )
+    return path / f"{image.stem}.png" if many or path.is_dir() else path
+
+
+def _ignore(stage: str, done: int, total: int) -> None:
+    """The stages within one image are too short to show."""

@@ -1,0 +1,99 @@
+"""`mercer tune` and `mercer cluster --method ksc` are the API."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+from typer.testing import CliRunner
+
+from mercer import KernelKMeans, KernelSpectralClustering, MercerWarning, SpectralClustering
+from mercer.cli.app import app
+from mercer.cli.tune import read_gammas, read_sizes
+from mercer.datasets import rings
+from mercer.selection import search
+
+
+@pytest.fixture
+def file(tmp_path):
+    X, _ = rings(900, random_state=0)
+    np.save(tmp_path / "rows.npy", X)
+    return tmp_path / "rows.npy", X
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_tune_writes_the_table_of_the_api(file, tmp_path):
+    pytest.importorskip("matplotlib")
+    path, X = file
+    out, plot = tmp_path / "tune.json", tmp_path / "tune.png"
+    options = ("--clusters", "2:4", "--gamma", "4:64:3", "--seed", 0, "--criterion", "bas")
+    result = run("tune", path, *options, "--out", out, "--plot", plot, "--jobs", 2)
+    assert result.exit_code == 0, result.output
+    assert "best: 3 clusters" in result.output
+    estimator = KernelSpectralClustering(random_state=0)
+    found = search(estimator, X, n_clusters=range(2, 5), gamma=np.geomspace(4, 64, 3))
+    assert json.loads(out.read_text()) == found.to_dict()
+    assert plot.stat().st_size > 1000
+    as_json = run("tune", path, *options, "--json", "--quiet")
+    assert json.loads(as_json.stdout)["best"] == found.to_dict()["best"]
+
+
+def test_cluster_by_ksc_is_the_api(file, tmp_path):
+    path, X = file
+    options = ("--method", "ksc", "-k", "auto", "--encoding", "ams", "--train-size", 0.9)
+    result = run("cluster", path, *options, "--seed", 0, "--out", tmp_path / "labels.npy")
+    assert result.exit_code == 0, result.output
+    expected = KernelSpectralClustering("auto", encoding="ams", train_size=0.9, random_state=0)
+    assert np.array_equal(np.load(tmp_path / "labels.npy"), expected.fit(X).labels_)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--clusters", "1:3"),
+        ("--clusters", "5:2"),
+        ("--clusters", "many"),
+        ("--gamma", "0:1:5"),
+        ("--gamma", "1:2"),
+        ("--criterion", "gap"),
+        ("--train-size", "1.5"),
+    ],
+)
+def test_wrong_options_of_tune_are_errors_of_usage(file, options):
+    assert run("tune", file[0], *options).exit_code == 2
+
+
+def test_one_file_cannot_be_input_and_output(file):
+    result = run("tune", file[0], "--out", file[0])
+    assert result.exit_code == 1
+    assert "named twice" in result.output
+
+
+def test_ranges_and_lists():
+    assert read_sizes("2:5") == [2, 3, 4, 5]
+    assert read_sizes("3,7") == [3, 7]
+    assert read_gammas("0.01:1:3") == pytest.approx([0.01, 0.1, 1])
+    assert read_gammas("2,1") == [2, 1]
+
+
+def test_a_best_score_at_the_edge_of_the_grid_is_told():
+    X, _ = rings(600, random_state=0)
+    with pytest.warns(MercerWarning, match="edge of the 3 bandwidths"):
+        search(
+            KernelSpectralClustering(random_state=0),
+            X,
+            n_clusters=[2, 3],
+            gamma=[1e-3, 2e-3, 4e-3],
+        )
+
+
+@pytest.mark.parametrize("kind", [SpectralClustering, KernelKMeans])
+def test_a_precomputed_matrix_cannot_be_split(kind):
+    with pytest.raises(ValueError, match="made on part of the rows"):
+        search(kind(kernel="precomputed"), np.eye(200), n_clusters=[2, 3])
