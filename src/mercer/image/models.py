@@ -15,7 +15,8 @@ from mercer.embeddings.gaps import ranked_gaps, relative_gap
 from mercer.factors.quantized import Quantization, block_values
 from mercer.image.blocks import Centers, PixelBlocks, find_blocks
 from mercer.kernels.exponential import RBF
-from mercer.linalg.eigen import Eigenpairs, leading_eigenpairs
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
