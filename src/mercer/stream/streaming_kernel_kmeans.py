@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -682,6 +682,12 @@ class Buffer:
     size: int
     n_neighbors: int
     n_clusters: int
+
+    growth: ClassVar[float] = 1.0  # time on n rows ~ n**growth
+
+    def extra_passes(self, n_rows: int) -> int:
+        """Passes over all rows beside the stream's own."""
+        return 0
 
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         """Bytes of rows, ties, eigenvectors and the work on them."""
