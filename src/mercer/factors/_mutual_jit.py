@@ -87,10 +87,10 @@ def mutual_entries(K, thresholds, p, nearest, indptr):
 
 
 @jit
-def tied_sums(K, indptr, indices, labels, coefficients, members, starts, whole, floor, out_indptr):
-    """Σ_i a_i K_xi for each group in which row x has a tie: over these ties, or the whole group.
+def edge_sums(K, indptr, indices, labels, coefficients, members, starts, whole, floor, out_indptr):
+    """Σ_i a_i K_xi for each group in which row x has a tie: over these edges, or the whole group.
 
-    K: (n, s). indptr, indices: the ties. labels, coefficients: (s,). members: (s,) rows by group,
+    K: (n, s). indptr, indices: the edges. labels, coefficients: (s,). members: (s,) rows by group,
     from starts (k + 1,) on. Sums below `floor` are raised to it. out_indptr: OUT (n + 1,).
     Returns indices and data of the sums as CSR, groups in the order of their first tie.
     """

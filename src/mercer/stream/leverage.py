@@ -1,6 +1,6 @@
 """How much a new row would hold of the leading eigenspace, before it joins.
 
-Row x with ties φ to the buffer and κ = k(x, x); K ≈ V diag(λ) Vᵀ there, a = Vᵀφ, ρ² = ‖φ‖² - ‖a‖².
+Row x with edges φ to the buffer and κ = k(x, x); K ≈ V diag(λ) Vᵀ there, a = Vᵀφ, ρ² = ‖φ‖² - ‖a‖².
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Queue:
     def __len__(self) -> int:
         return sum(len(piece) for piece in self.weights)
 
-    def pushed(self, rows: Rows, weights: FloatArray | None) -> Queue:
+    def push(self, rows: Rows, weights: FloatArray | None) -> Queue:
         """With these rows at the end (which must be the queue's own)."""
         counted = np.ones(rows.shape[0]) if weights is None else weights
         return Queue((*self.pieces, rows), (*self.weights, counted))
@@ -31,7 +31,7 @@ class Queue:
         rows = part(stack(self.pieces[:n_pieces]), 0, n_rows)
         return rows, np.concatenate(self.weights[:n_pieces])[:n_rows]
 
-    def without(self, n_rows: int) -> Queue:
+    def drop(self, n_rows: int) -> Queue:
         """What is left when the first rows have gone."""
         pieces, weights, gone = list(self.pieces), list(self.weights), n_rows
         while gone and len(weights[0]) <= gone:
@@ -41,7 +41,7 @@ class Queue:
             pieces[0], weights[0] = part(pieces[0], gone, len(weights[0])), weights[0][gone:]
         return Queue(tuple(pieces), tuple(weights))
 
-    def joined(self) -> Queue:
+    def merge(self) -> Queue:
         """The same in one piece: how a file keeps it."""
         if len(self.pieces) < 2:
             return self

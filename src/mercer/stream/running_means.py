@@ -26,7 +26,7 @@ from mercer.linalg.products import row_products
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, take
 from mercer.rows.sample import Sample
-from mercer.stream.warm import label_means, label_sums
+from mercer.stream.warm_start import label_means, label_sums
 
 PIVOTS = 256  # 512 and 1,024 were measured to be no better
 SEEN = 0.9  # of the buffer's squared lengths, by the pivots: below, some clusters are hidden
@@ -98,7 +98,7 @@ class StreamMeans:
         """Of the buffer's rows."""
         return self.nearest(_buffer_view(graph, self.view()))[0]
 
-    def after(
+    def absorb(
         self, rows: Rows, weights: FloatArray, *, decay: float = 1.0, threads: int = 1
     ) -> tuple[StreamMeans, FloatArray]:
         """The means when these rows have joined those they belong to, and what joined each.
@@ -126,7 +126,7 @@ class StreamMeans:
         centers = np.where(added[:, None] > 0, means, self.centers)
         return replace(self, centers=centers, counts=counts), all_added
 
-    def reclustered(
+    def recluster(
         self,
         graph: NeighborKernel,
         clusters: IdArray,
@@ -141,7 +141,7 @@ class StreamMeans:
         """
         Z, means = _buffer_view(graph, self.view()), self
         if _seen(Z) < FADED * self.seen:
-            found = self._by_others(graph, rng)
+            found = self._with_new_pivots(graph, rng)
             if found is None:
                 return None
             means, Z = found
@@ -155,16 +155,18 @@ class StreamMeans:
         )
         for _ in range(ROUNDS):
             labels, heirs, losses = means._losses(Z, w)
-            to, of = _exchanges(means._gains(Z, w, clusters, places, counts), losses, labels, heirs)
+            to, of = _choose_exchanges(
+                means._gains(Z, w, clusters, places, counts), losses, labels, heirs
+            )
             if not len(of):
                 break
-            cluster_weights = _handed_over(cluster_weights, of, labels, heirs, w)
+            cluster_weights = _bequeath(cluster_weights, of, labels, heirs, w)
             centers, behind = means.centers.copy(), means.counts.copy()
             centers[of], behind[of] = places[to], counts[to]
             means = replace(means, centers=centers, counts=behind)
         return means, cluster_weights
 
-    def renumbered(self, order: IdArray) -> StreamMeans:
+    def renumber(self, order: IdArray) -> StreamMeans:
         return replace(self, centers=self.centers[order], counts=self.counts[order])
 
     def _losses(self, Z: FloatArray, weights: FloatArray) -> tuple[IdArray, IdArray, FloatArray]:
@@ -207,7 +209,7 @@ class StreamMeans:
         scores += b
         return scores
 
-    def _by_others(
+    def _with_new_pivots(
         self, graph: NeighborKernel, rng: np.random.Generator
     ) -> tuple[StreamMeans, FloatArray] | None:
         """The same means seen by rows that are in the buffer now, and what these see of it.
@@ -227,7 +229,7 @@ class StreamMeans:
         return StreamMeans(factor, centers, counts, _seen(Z)), Z
 
 
-def stream_means(
+def start_means(
     graph: NeighborKernel, clusters: IdArray, n_clusters: int, rng: np.random.Generator
 ) -> StreamMeans | None:
     """The means of the buffer's clusters, to begin with; None if no pivots see the buffer."""
@@ -239,7 +241,7 @@ def stream_means(
     return StreamMeans(factor, centers, label_sums(graph.weights, clusters, n_clusters), _seen(Z))
 
 
-def _exchanges(
+def _choose_exchanges(
     gains: FloatArray, losses: FloatArray, labels: IdArray, heirs: IdArray
 ) -> tuple[IdArray, IdArray]:
     """Places that are taken, by decreasing gain, and the means that go there, by growing loss.
@@ -262,7 +264,7 @@ def _exchanges(
     return to[: len(of)], np.array(of, np.intp)
 
 
-def _handed_over(
+def _bequeath(
     cluster_weights: FloatArray, of: IdArray, labels: IdArray, heirs: IdArray, weights: FloatArray
 ) -> FloatArray:
     """The weights of clusters when those of means that leave go to the heirs of their rows."""

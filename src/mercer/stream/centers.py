@@ -1,8 +1,8 @@
 """Labels from a stream: which of its clusters a row is nearest to (paper 000, step 12).
 
 ``"mean"``: a centre is the mean of its cluster's buffer rows in feature space, and a row is
-compared with the clusters it has ties to: by its distance, or, where the kernel is normalised and
-lengths only tell how many ties there are, by its angle. Similarities that are no ties count for
+compared with the clusters it has edges to: by its distance, or, where the kernel is normalised and
+lengths only tell how many edges there are, by its angle. Similarities that are no edges count for
 nothing (the sparse kernel) or, once there is a tie, like others (the whole kernel). The first
 follows clusters of any shape; the second hears all ten rows of a cluster that has only ten.
 Where the buffer has few rows of each cluster, the means are of all rows that came (`StreamMeans`),
@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.mutual import Groups, NeighborKernel, Ties
+from mercer.factors.mutual import BufferEdges, Groups, NeighborKernel
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.products import row_products
 from mercer.partitions.assignment import CountedLabels, first_of
@@ -31,7 +31,7 @@ from mercer.rows.rows import Rows, take
 from mercer.rows.source import Source
 from mercer.rows.sweep import TileFunction, is_weights
 from mercer.stream.running_means import StreamMeans
-from mercer.stream.warm import label_means
+from mercer.stream.warm_start import label_means
 
 _jit = LazyModule("mercer.stream._means_jit")
 
@@ -52,7 +52,7 @@ def points(
 ) -> tuple[FloatArray, FloatArray]:
     """What k-means clusters, and with which weights: V √λ, of a normalised kernel its directions.
 
-    There a row's length tells how few ties it has, and rows with few draw centres to themselves.
+    There a row's length tells how few edges it has, and rows with few draw centres to themselves.
     """
     F = coordinates(graph, values, vectors)
     if graph.is_normalized:
@@ -91,44 +91,44 @@ class MeanCenters:
     def format(self) -> RowFormat:
         return self.graph.format
 
-    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
-        """Rows → their ties, with what is needed to compare them with these centres."""
-        return self.graph.ties(dtype, nearest=nearest, groups=self.groups)
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., BufferEdges]:
+        """Rows → their edges, with what is needed to compare them with these centres."""
+        return self.graph.edges(dtype, nearest=nearest, groups=self.groups)
 
-    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
-        """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these ties."""
-        csr = self._sums(ties)
-        labels, scores = np.empty(len(ties), np.intp), np.empty(len(ties))
-        arrays = (csr.indptr, csr.indices, csr.data, self._scale(ties), self.lengths)
+    def nearest(self, edges: BufferEdges) -> tuple[IdArray, FloatArray]:
+        """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these edges."""
+        csr = self._sums(edges)
+        labels, scores = np.empty(len(edges), np.intp), np.empty(len(edges))
+        arrays = (csr.indptr, csr.indices, csr.data, self._scale(edges), self.lengths)
         _jit.nearest_mean(*arrays, labels, scores)
         return labels, scores
 
-    def scores(self, ties: Ties) -> FloatArray:
+    def scores(self, edges: BufferEdges) -> FloatArray:
         """‖c‖² - 2⟨x, c⟩ for every cluster."""
-        return self.lengths - 2.0 * self._sums(ties).toarray() * self._scale(ties)[:, None]
+        return self.lengths - 2.0 * self._sums(edges).toarray() * self._scale(edges)[:, None]
 
-    def _sums(self, ties: Ties) -> sp.csr_array:
-        assert ties.sums is not None, "ties that were made without groups"
-        return ties.sums
+    def _sums(self, edges: BufferEdges) -> sp.csr_array:
+        assert edges.sums is not None, "edges that were made without groups"
+        return edges.sums
 
-    def lengths_of(self, ties: Ties) -> FloatArray:
+    def lengths_of(self, edges: BufferEdges) -> FloatArray:
         """‖x‖², beside which scores are distances."""
-        return np.full(len(ties), 2.0) if self.graph.is_normalized else ties.own
+        return np.full(len(edges), 2.0) if self.graph.is_normalized else edges.own
 
-    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
+    def n_unseen(self, X: Rows, edges: BufferEdges, scores: FloatArray) -> int:
         """How many of these rows nothing in the buffer is similar to."""
-        return ties.n_unseen()
+        return edges.n_unseen()
 
-    def _scale(self, ties: Ties) -> FloatArray:
+    def _scale(self, edges: BufferEdges) -> FloatArray:
         """1/√k(x, x) where rows are brought to length 1."""
         if not self.graph.is_normalized:
-            return np.ones(len(ties))
-        lengths = np.sqrt(np.maximum(ties.own, 0.0))
+            return np.ones(len(edges))
+        lengths = np.sqrt(np.maximum(edges.own, 0.0))
         return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def _sparse_lengths(graph: NeighborKernel, groups: Groups) -> FloatArray:
-    """Σ_ij a_i a_j k(x_i, x_j) over the ties inside each group: ‖c‖² of its mean."""
+    """Σ_ij a_i a_j k(x_i, x_j) over the edges inside each group: ‖c‖² of its mean."""
     s, k = len(graph), len(groups.starts) - 1
     entries = groups.coefficients * graph.degrees / np.sqrt(graph.masses)
     P = sp.csr_array((entries, (np.arange(s), groups.labels)), shape=(s, k))
@@ -154,7 +154,7 @@ def _whole_lengths(graph: NeighborKernel, groups: Groups) -> FloatArray:
 def whole_is_better(graph: NeighborKernel, n_clusters: int) -> bool:
     """Has a cluster fewer rows in the buffer than a row has neighbours?
 
-    Then ties lead out of every cluster, and those inside it are too few to go by.
+    Then edges lead out of every cluster, and those inside it are too few to go by.
     """
     return graph.is_normalized and len(graph) < graph.n_neighbors * n_clusters
 
@@ -188,32 +188,32 @@ class ProjectedCenters:
     def format(self) -> RowFormat:
         return self.graph.format
 
-    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
-        """Rows → their ties."""
-        return self.graph.ties(dtype, nearest=nearest)
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., BufferEdges]:
+        """Rows → their edges."""
+        return self.graph.edges(dtype, nearest=nearest)
 
-    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
-        E = self._rows(ties)
+    def nearest(self, edges: BufferEdges) -> tuple[IdArray, FloatArray]:
+        E = self._rows(edges)
         A, b = scores_of_centers(self.centers)
         labels, scores = nearest_center(row_products(E, A) + b)
-        return self._with_hidden(ties, E, labels, scores)
+        return self._with_hidden(edges, E, labels, scores)
 
-    def scores(self, ties: Ties) -> FloatArray:
+    def scores(self, edges: BufferEdges) -> FloatArray:
         A, b = scores_of_centers(self.centers)
-        return row_products(self._rows(ties), A) + b
+        return row_products(self._rows(edges), A) + b
 
-    def lengths_of(self, ties: Ties) -> FloatArray:
-        E = self._rows(ties)
+    def lengths_of(self, edges: BufferEdges) -> FloatArray:
+        E = self._rows(edges)
         return np.einsum("ij,ij->i", E, E)
 
-    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
+    def n_unseen(self, X: Rows, edges: BufferEdges, scores: FloatArray) -> int:
         """How many of these rows nothing in the buffer is similar to."""
-        return ties.n_unseen()
+        return edges.n_unseen()
 
-    def _rows(self, ties: Ties) -> FloatArray:
+    def _rows(self, edges: BufferEdges) -> FloatArray:
         """V^T φ λ^-½ of one row each; 0 where it is hidden, else of length 1 if normalised."""
-        phi = self.graph.normalized(ties)
-        E = np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
+        phi = self.graph.normalized(edges)
+        E = np.asarray(phi @ self.projection) / np.sqrt(edges.weights * edges.degrees)[:, None]
         lengths = np.sqrt(np.einsum("ij,ij->i", E, E))
         E[lengths <= self.shortest] = 0.0
         if self.graph.is_normalized:
@@ -221,11 +221,11 @@ class ProjectedCenters:
         return E
 
     def _with_hidden(
-        self, ties: Ties, E: FloatArray, labels: IdArray, scores: FloatArray
+        self, edges: BufferEdges, E: FloatArray, labels: IdArray, scores: FloatArray
     ) -> tuple[IdArray, FloatArray]:
         """Rows that the eigenvectors do not see go with the buffer row they are most alike."""
         lengths = np.einsum("kr,kr->k", self.centers, self.centers)
-        csr = ties.similarities
+        csr = edges.similarities
         for i in np.flatnonzero(~E.any(axis=1)):
             near = slice(csr.indptr[i], csr.indptr[i + 1])
             if near.stop > near.start:

@@ -10,7 +10,7 @@ from mercer.linalg.lloyd import WeightedRows, nearest_center, scores_of_centers,
 MOVED = 0.1  # of the centres, in the first round
 
 
-def relabelled(
+def refine_labels(
     F: FloatArray,
     weights: FloatArray,
     labels: IdArray,
@@ -29,7 +29,7 @@ def relabelled(
     return nearest_center(_scores(F, found.centers))[0]
 
 
-def exchanged(
+def exchange_centers(
     F: FloatArray,
     weights: FloatArray,
     labels: IdArray,
@@ -50,10 +50,10 @@ def exchanged(
         return labels
     inertia = float(_costs(F, weights, labels, n_clusters)[0].sum())
     for _ in range(rounds):
-        tried = _moved(F, weights, labels, n_clusters, n_moves) if n_moves else None
+        tried = _move_centers(F, weights, labels, n_clusters, n_moves) if n_moves else None
         if tried is None:
             break
-        tried = relabelled(F, weights, tried, n_clusters, max_iter=max_iter, threads=threads)
+        tried = refine_labels(F, weights, tried, n_clusters, max_iter=max_iter, threads=threads)
         found = float(_costs(F, weights, tried, n_clusters)[0].sum())
         if found < inertia:
             labels, inertia = tried, found
@@ -62,7 +62,7 @@ def exchanged(
     return labels
 
 
-def _moved(
+def _move_centers(
     F: FloatArray, weights: FloatArray, labels: IdArray, n_clusters: int, n_moves: int
 ) -> IdArray | None:
     """Labels by centres of which some went to the worst row of the costliest clusters.
