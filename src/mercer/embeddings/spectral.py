@@ -19,8 +19,7 @@ from mercer.factors.binning import BinningFactor
 from mercer.factors.landmarks import LandmarkGraph
 from mercer.factors.neighbors import AffinityGraph
 from mercer.factors.quantized import QuantizedFactor
-from mercer.linalg.eigen import Solver, leading_eigenpairs
-from mercer.linalg.eigenpairs import Eigenpairs
+from mercer.linalg.eigen import Eigenpairs, Solver, leading_eigenpairs
 from mercer.linalg.walks import leading_walk
 from mercer.rows.sample import Sample
 from mercer.rows.source import spans

@@ -1,8 +1,9 @@
-"""The sparse kernel of mutual nearest neighbours on a buffer of rows (paper 000, eq. 4).
+"""The sparse kernel of mutual nearest neighbours on a buffer of rows ([chitta2015], eq. 4).
 
-Two rows are tied where each is among the p most similar rows of the other, and the tie is their
-similarity. A buffer row keeps its p-th largest similarity as a *threshold*, so that the test of a
-new row against the buffer is two comparisons per similarity; nothing is searched again.
+Two rows are connected where each is among the p most similar rows of the other, and the edge's
+weight is their similarity. A buffer row keeps its p-th largest similarity as a *threshold*, so that
+the test of a new row against the buffer is two comparisons per similarity; nothing is searched
+again.
 
 At any p below the number of rows this matrix is indefinite, even for a positive definite kernel:
 its eigenvalues are to be taken algebraically, from the top.
@@ -57,21 +58,21 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class BufferEdges:
-    """What some rows share with a buffer."""
+    """The edges of some rows to a buffer."""
 
     similarities: sp.csr_array  # (n, s) k(x, y) of mutual neighbours
     own: FloatArray  # (n,) k(x, x)
     weights: FloatArray  # (n,) how many rows each stands for
     degrees: FloatArray  # (n,) Σ of weighted similarities and an offset; 1 if not normalised
-    sums: sp.csr_array | None = None  # (n, k) of similarities to each group that has a tie
+    sums: sp.csr_array | None = None  # (n, k) of similarities to each group that has an edge
 
     def __len__(self) -> int:
         return len(self.own)
 
     def n_unseen(self) -> int:
-        """How many rows nothing in the buffer is similar to; of edges that keep the nearest."""
+        """How many rows are similar to nothing in the buffer; of edges that keep the nearest."""
         csr = self.similarities
-        largest = np.maximum.reduceat(csr.data, csr.indptr[:-1])  # each row has a tie
+        largest = np.maximum.reduceat(csr.data, csr.indptr[:-1])  # each row has an edge
         return int(((np.abs(largest) <= NOTHING) & (self.own > 0)).sum())
 
     def take(self, ids: IdArray) -> BufferEdges:
@@ -98,8 +99,8 @@ class NeighborKernel:
 
     A row of weight w counts as w equal rows: `matrix` is √w_i √w_j K_ij / √(D_i D_j). D are the
     degrees Σ_j w_j K_ij that rows had when they came (or when the kernel was last made anew) plus
-    `offset`, a little of their mean then, which keeps a few rows that are tied to nothing else
-    from being the best of clusters. Without `is_normalized` all degrees are 1.
+    `offset`, a little of their mean then, which keeps a few rows without other edges from being the
+    best of clusters. Without `is_normalized` all degrees are 1.
     """
 
     kernel: Kernel
@@ -273,7 +274,7 @@ def neighbor_kernel(
 
 
 def rebuild(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
-    """The same rows with thresholds, edges and degrees made anew."""
+    """The same rows with thresholds, edges and degrees computed again."""
     return neighbor_kernel(
         graph.kernel,
         graph.format,
@@ -286,7 +287,7 @@ def rebuild(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
 
 
 def _sums(K: FloatArray, edges: sp.csr_array, groups: Groups, floor: float) -> sp.csr_array:
-    """Σ_i a_i K_xi over each group with a tie; not below the floor: no tie counts against it."""
+    """Σ_i a_i K_xi over each group with an edge, at least the floor: no edge counts against it."""
     indptr = np.empty(len(K) + 1, np.int32)
     arrays = (groups.labels, groups.coefficients, groups.members, groups.starts, groups.is_whole)
     indices, data = _jit.edge_sums(K, edges.indptr, edges.indices, *arrays, float(floor), indptr)

@@ -1,4 +1,4 @@
-"""Rows that wait until there are enough of them for a batch."""
+"""The queue of a stream: rows that are kept until there are enough for a batch."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Queue:
         return sum(len(piece) for piece in self.weights)
 
     def push(self, rows: Rows, weights: FloatArray | None) -> Queue:
-        """With these rows at the end (which must be the queue's own)."""
+        """The queue with these rows at its end (which nobody else may change)."""
         counted = np.ones(rows.shape[0]) if weights is None else weights
         return Queue((*self.pieces, rows), (*self.weights, counted))
 
     def first(self, n_rows: int) -> tuple[Rows, FloatArray]:
-        """The first rows and their weights; they stay."""
+        """The first rows and their weights, which stay in the queue."""
         n_pieces = int(np.searchsorted(np.cumsum([len(w) for w in self.weights]), n_rows)) + 1
         rows = part(stack(self.pieces[:n_pieces]), 0, n_rows)
         return rows, np.concatenate(self.weights[:n_pieces])[:n_rows]
 
     def drop(self, n_rows: int) -> Queue:
-        """What is left when the first rows have gone."""
+        """The queue without its first rows."""
         pieces, weights, gone = list(self.pieces), list(self.weights), n_rows
         while gone and len(weights[0]) <= gone:
             gone -= len(weights.pop(0))
@@ -42,7 +42,7 @@ class Queue:
         return Queue(tuple(pieces), tuple(weights))
 
     def merge(self) -> Queue:
-        """The same in one piece: how a file keeps it."""
+        """The same rows in one array, as a file keeps them."""
         if len(self.pieces) < 2:
             return self
         return Queue((stack(self.pieces),), (np.concatenate(self.weights),))

@@ -54,12 +54,12 @@ from mercer.stream.queue import Queue
 from mercer.stream.state import Stream, StreamSettings, absorb, recluster, start_stream
 from mercer.trust.diagnosis import diagnose
 
-LEAST_INITIAL = 1000  # rows that begin a stream, unless n_clusters asks for more
+LEAST_INITIAL = 1000  # rows of the first buffer, unless n_clusters asks for more
 GROWTH = 2.5  # of the buffer, before rows leave it
 RECLUSTER = 0.1  # of the buffer's rows are new: time to cluster it again
-MOST_AGAIN = 10**8  # products of one sweep over the buffer, when it is clustered again
-HEAVIEST = 2.0**300  # beside the first weights of a stream: squares of larger ones overflow
-WARM_UP = 1.5  # as many rows again: a stream that has not begun yet gets another first model
+MOST_RESAMPLED = 10**8  # products of one sweep, when parts of the buffer are clustered again
+HEAVIEST = 2.0**300  # relative to the first weights of a stream: squares of larger ones overflow
+WARM_UP = 1.5  # times as many rows: the provisional model is fitted again
 
 
 class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -589,7 +589,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             means = f"means of all rows (seen by {state.means.factor.rank} of the buffer)"
         if self.centers == "projected":
             means = "projected centres"
-        told = ("additions", "evictions", "refactorizations", "drift", "n_batches")
+        counts = ("additions", "evictions", "refactorizations", "drift", "n_batches")
         return Report(
             estimator=f"{type(self).__name__}(n_clusters={self.n_clusters!r})",
             n_rows=len(queue) if state.is_provisional else state.n_seen + len(queue),
@@ -606,7 +606,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             notes=tuple(record.notes),
             warnings=tuple(record.warnings),
             eigenvalues=tuple(map(float, state.values)),
-            stream={name: getattr(state, name) for name in told} | {"buffer": len(graph)},
+            stream={name: getattr(state, name) for name in counts} | {"buffer": len(graph)},
         )
 
     @property
@@ -707,6 +707,6 @@ def _resampler(state: Stream) -> Again:
     """How to cluster parts of the buffer again; of no rows where that is expensive."""
     F, weights = points(state.graph, state.values, state.vectors)
     k = state.n_clusters
-    if F.size * k > MOST_AGAIN:
+    if F.size * k > MOST_RESAMPLED:
         F = F[:0]
     return by_centers(F, weights[: len(F)], k)
