@@ -404,7 +404,7 @@ def test_a_search_says_what_is_wrong():
             warnings.simplefilter("ignore", MercerWarning)
             with pytest.raises(ValueError, match=words):
                 search(estimator, X, **options)
-    with pytest.raises(ValueError, match="left to judge"):
+    with pytest.raises(ValueError, match="rows are held out, fewer"):
         search(estimator, X[:9], n_clusters=[5])
     with pytest.raises(ValueError, match="'blf' needs"):
         search(KernelKMeans(), X, criterion="blf")

@@ -39,7 +39,7 @@ from mercer.partitions.resampling import FitEvidence, Resampler, by_scores, judg
 from mercer.rows.sample import subsample
 from mercer.rows.source import Source
 from mercer.rows.weights import in_own_unit
-from mercer.selection.grid import Grid, check_judges, score_grid, split
+from mercer.selection.grid import Grid, check_validation_size, score_grid, split
 from mercer.selection.result import Selection
 from mercer.trust.diagnosis import diagnose
 
@@ -442,7 +442,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """The criterion on held-out rows, for all pairs."""
         n_train = min(self._n_train(len(problem.sample)), n_most)
         train, validation = split(problem.sample, n_train, n_validation or n_most, rng=rng)
-        check_judges(len(validation), sizes[-1])
+        check_validation_size(len(validation), sizes[-1])
         kernel: Any = problem.kernel
         cholesky = self._cholesky_problem(replace(problem, sample=train), rng=rng).kernel
         grid = Grid(

@@ -1,4 +1,4 @@
-"""Which bandwidth, how many clusters: compare all pairs on rows that did not make the model."""
+"""Which bandwidth, how many clusters: compare all pairs on held-out rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mercer._run.types import FloatArray
 from mercer._run.warn import warn
 from mercer.kernels.registry import as_kernel
 from mercer.partitions.codebooks import ENCODINGS
-from mercer.partitions.criteria import BALANCE, balance_of
+from mercer.partitions.criteria import BALANCE, balanced_mean
 from mercer.rows.source import Source
-from mercer.selection.grid import check_judges
+from mercer.selection.grid import check_validation_size
 from mercer.selection.result import Selection
 
 TRAIN_ROWS = 10_000
@@ -42,41 +42,36 @@ def search(
 ) -> Selection:
     """The criterion of every pair of a number of clusters and a bandwidth: larger is better.
 
-    Rows are split: the estimator's `train_size` (10,000) fit the models, held-out rows score them.
-    For a `KernelSpectralClustering` each bandwidth costs one factor and one decomposition, whatever
-    the numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths. Threads
-    run over bandwidths.
+    Models are fitted on the estimator's `train_size` (10,000) rows and scored on others. For a
+    `KernelSpectralClustering` each bandwidth costs one factor and one decomposition, whatever the
+    numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths. Threads run
+    over bandwidths.
 
     Parameters
     ----------
-    estimator : estimator
-        What to choose for; it is not changed. `KernelSpectralClustering` takes every criterion.
-        `SpectralClustering` and `KernelKMeans` take "bas" and "ams", by the distances of rows to
-        directions (to centres); each pair is a fit of its own.
-    X : array, path or source
+    estimator : KernelSpectralClustering, SpectralClustering or KernelKMeans
+        What to choose for; it is not changed. `KernelSpectralClustering` takes every criterion, the
+        others "bas" and "ams", by the distances of rows to directions (to centres); there each pair
+        is a fit of its own.
+    X : anything `mercer.as_source` takes
         The rows.
     n_clusters : iterable of int, default=range(2, 11)
         Numbers of clusters, each at least 2.
     gamma : iterable of float or None, default=None
-        Bandwidths; None takes the estimator's own, and for `KernelSpectralClustering` with
+        Bandwidths. None takes the estimator's own, and for `KernelSpectralClustering` with
         gamma="auto" compares it with wider and narrower ones.
-    criterion : {"bas", "ams", "blf"} or None, default=None
-        Criterion that scores a model; None is the encoding of the estimator, or "bas".
+    criterion : "bas", "ams", "blf" or None, default=None
+        See `mercer.partitions.criteria`; None is the estimator's encoding, or "bas".
     balance : float, default=0.2
-        Weight η of balanced cluster sizes in the criterion.
+        η, the weight of balanced cluster sizes.
     outlier : float, default=0.0
-        Clusters of at most this weight among the held-out rows count as noise.
+        Clusters of at most this weight on the held-out rows count as noise.
     validation_size : int, default=20000
-        Largest number of held-out rows.
+        Held-out rows, at most.
     sample_weight : array of shape (n_rows,) or None, default=None
-        Weights of the rows.
+        Weight of each row.
     n_jobs : int or None, default=None
-        Number of threads; None is that of the estimator.
-
-    Returns
-    -------
-    Selection
-        The scores, and the best pair.
+        Number of threads; None is the estimator's.
 
     Examples
     --------
@@ -97,8 +92,8 @@ def search(
             raise ValueError(f"{name}={value!r} must be between 0 and {most:g}")
     if not isinstance(validation_size, Integral) or validation_size < sizes[-1]:
         raise ValueError(
-            f"validation_size={validation_size!r} is smaller than n_clusters={sizes[-1]}: the rows "
-            "that judge must be able to show every cluster; raise validation_size"
+            f"validation_size={validation_size!r} is smaller than n_clusters={sizes[-1]}: the "
+            "held-out rows cannot show every cluster; raise validation_size"
         )
     threads = n_threads(estimator.n_jobs if n_jobs is None else n_jobs)
     options = {
@@ -133,7 +128,7 @@ def _search_by_fits(
     n_validation: int,
     threads: int,
 ) -> Selection:
-    """A fit for each pair, judged by the distances of other rows to its clusters."""
+    """A fit for each pair, scored by the distances of held-out rows to its clusters."""
     from mercer.estimators.problem import checked_source, checked_weights
 
     if encoding == "blf":
@@ -143,29 +138,29 @@ def _search_by_fits(
         )
     if as_kernel(estimator.kernel or "rbf").is_precomputed:
         raise ValueError(
-            f"the models of {type(estimator).__name__} are made on part of the rows, which a "
-            "precomputed matrix does not have; pass rows and a kernel of them"
+            f"search fits {type(estimator).__name__} on part of the rows, which a precomputed "
+            "matrix does not have; pass rows and a kernel of them"
         )
     source = checked_source(X)
     weights = checked_weights(sample_weight, source.n_rows)
     rng = as_generator(estimator.random_state)
     n_train = min(TRAIN_ROWS, source.n_rows - max(source.n_rows // 3, 1))
     order = rng.permutation(source.n_rows)
-    judges = np.sort(order[n_train : n_train + n_validation])
-    check_judges(len(judges), sizes[-1])
+    held_out = np.sort(order[n_train : n_train + n_validation])
+    check_validation_size(len(held_out), sizes[-1])
     train = _Rows.of(source, np.sort(order[:n_train]), weights)
-    held = _Rows.of(source, judges, weights)
+    held = _Rows.of(source, held_out, weights)
     pairs = [(gamma, k) for gamma in gammas or (None,) for k in sizes]
 
     score = FitScore(clone(estimator), train, held, encoding, balance, outlier)
     found = []
     with single_threaded_blas():
         for number, value in enumerate(each(score, pairs, threads)):
-            tell("search", (number + 1) * len(judges), len(pairs) * len(judges))
+            tell("search", (number + 1) * len(held_out), len(pairs) * len(held_out))
             found.append(value)
     scores = np.array(found).reshape(-1, len(sizes))
     return Selection(
-        encoding, balance, sizes, gammas or (None,), scores, len(train.weights), len(judges)
+        encoding, balance, sizes, gammas or (None,), scores, len(train.weights), len(held_out)
     )
 
 
@@ -183,7 +178,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class FitScore:
-    """A bandwidth and a number of clusters → the criterion of a model that is fitted with them."""
+    """A bandwidth and a number of clusters → the criterion of a model fitted with them."""
 
     estimator: Any
     train: _Rows
@@ -216,12 +211,7 @@ def _criterion_of(model: Any, held: _Rows, encoding: str, balance: float, outlie
         clear = closeness[:, 0] / closeness.sum(axis=1)
     else:
         clear = 1.0 - nearest[:, 0] / np.maximum(nearest[:, 1], np.finfo(float).tiny)
-    labels = distances.argmin(axis=1)
-    counts = np.bincount(labels, weights=held.weights, minlength=k).astype(np.float64)
-    sums = np.bincount(labels, weights=held.weights * clear, minlength=k)
-    kept = counts > outlier
-    fit = float(np.where(kept, sums / np.where(counts > 0, counts, 1.0), 0.0).mean())
-    return (1.0 - balance) * fit + balance * balance_of(counts, kept)
+    return balanced_mean(clear, distances.argmin(axis=1), held.weights, k, balance, outlier)
 
 
 def _sizes(n_clusters: Iterable[int]) -> tuple[int, ...]:
