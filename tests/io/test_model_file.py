@@ -594,7 +594,7 @@ def test_every_member_is_needed(name: str, tmp_path: Path) -> None:
 def test_a_retired_parameter_loads_only_with_values_that_changed_nothing(
     value: Any, tmp_path: Path
 ) -> None:
-    data = (Path(__file__).parent / "models" / "streaming.mercer").read_bytes()
+    data = (Path(__file__).parents[1] / "models" / "streaming.mercer").read_bytes()
     assert manifest_of(members(data))["parameters"]["search"] == "exact"
     changed = with_manifest(lambda m: m["parameters"].update(search=value), data)
     refuse(changed, tmp_path, "search=.* is no longer supported")

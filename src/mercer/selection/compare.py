@@ -199,7 +199,7 @@ def _criterion_of(model: Any, held: _Rows, encoding: str, balance: float, outlie
     if hasattr(model, "cluster_centers_"):
         distances = model.transform(held.rows).astype(np.float64)
     else:
-        directions = model._labels_by().directions
+        directions = model._fitted_labeller().directions
         cosines = model.transform(held.rows) @ directions.T
         distances = np.sqrt(2.0 * np.clip(1.0 - cosines, 0.0, 2.0))
     k = distances.shape[1]
