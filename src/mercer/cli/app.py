@@ -163,7 +163,7 @@ def report(
     with progress(quiet=quiet):
         check_outputs(inputs=[file, model], report=out)
         estimator = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
-        if not hasattr(estimator, "report_"):
+        if "report_" not in vars(estimator):
             raise ValueError(f"{model} holds no report; fit the model again and save it")
         source = as_source(file, columns=columns)
         write_report(

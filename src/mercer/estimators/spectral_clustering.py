@@ -28,7 +28,7 @@ from mercer.embeddings.gaps import (
 )
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, eigen_memory, point_memory
-from mercer.estimators.problem import prepare_problem
+from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation, SpectralMap
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
@@ -474,6 +474,10 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         n_vectors *= 1 if self.ensemble is None else WIDEST
         solving, kept = partial(eigen_memory, n_vectors), partial(point_memory, n_vectors)
         return Work(approximation, sample_rows, sweeps, most, solving=solving, kept=kept)
+
+    def _cluster_distances(self, X: Any) -> FloatArray:
+        cosines = self.transform(X) @ self._fitted_labeller().directions.T
+        return np.sqrt(2.0 * np.clip(1.0 - cosines, 0.0, 2.0))
 
     def _labeller(self) -> Any:
         return self._fitted_labeller().counted_labels

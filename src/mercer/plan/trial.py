@@ -20,7 +20,7 @@ from mercer._run.checkpoint import keeping
 from mercer._run.engine import current, running
 from mercer._run.threads import n_threads
 from mercer.estimators.needs import Sweep, Work, demand_fit
-from mercer.estimators.problem import checked_source
+from mercer.estimators.preparation import checked_source
 from mercer.exceptions import MercerWarning
 from mercer.kernels.registry import is_precomputed
 from mercer.plan.plan import Plan, PlannedPass

@@ -84,7 +84,7 @@ def search(
     """
     sizes = _sizes(n_clusters)
     gammas = _gammas(gamma)
-    named = getattr(estimator, "encoding", "bas") if criterion is None else criterion
+    named = estimator.default_criterion() if criterion is None else criterion
     if named not in ENCODINGS:
         raise ValueError(f"criterion={named!r} is unknown; choose one of {list(ENCODINGS)}")
     for value, name, most in ((balance, "balance", 1.0), (outlier, "outlier", np.inf)):
@@ -103,7 +103,7 @@ def search(
         "n_validation": int(validation_size),
         "threads": threads,
     }
-    if hasattr(estimator, "search_scores"):
+    if estimator.compares_at_once:
         found: Selection = estimator.search_scores(X, sample_weight, sizes, gammas, **options)
     else:
         found = _search_by_fits(estimator, X, sample_weight, sizes, gammas, **options)
@@ -129,7 +129,7 @@ def _search_by_fits(
     threads: int,
 ) -> Selection:
     """A fit for each pair, scored by the distances of held-out rows to its clusters."""
-    from mercer.estimators.problem import checked_source, checked_weights
+    from mercer.estimators.preparation import checked_source, checked_weights
 
     if encoding == "blf":
         raise ValueError(
@@ -196,12 +196,7 @@ class FitScore:
 
 def _criterion_of(model: Any, held: _Rows, encoding: str, balance: float, outlier: float) -> float:
     """Mean over clusters of 1 - d₁/d₂ (bas) or of the membership ∝ 1/d (ams), and balance."""
-    if hasattr(model, "cluster_centers_"):
-        distances = model.transform(held.rows).astype(np.float64)
-    else:
-        directions = model._fitted_labeller().directions
-        cosines = model.transform(held.rows) @ directions.T
-        distances = np.sqrt(2.0 * np.clip(1.0 - cosines, 0.0, 2.0))
+    distances = model._cluster_distances(held.rows)
     k = distances.shape[1]
     if k < 2:
         return float("nan")

@@ -3,7 +3,7 @@ for all numbers of clusters, threads over kernels ([novak2021], section 2.1.2)."
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +20,13 @@ from mercer.embeddings.scores import (
     training_scores,
 )
 from mercer.embeddings.weighted_kpca import weighted_kpca
+from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.partitions.codebooks import Encoding
 from mercer.partitions.criteria import BALANCE, criterion
 from mercer.partitions.encode import encode
 from mercer.rows.sample import Sample, subsample
+from mercer.selection.result import Selection
 
 SINGLE_RANGE = (1e-9, 1e9)  # of values whose squares float32 holds with all its digits
 MOST_CLAMPED = 0.1  # of the rows may have no positive low-rank degree
@@ -42,6 +44,37 @@ class Grid:
     balance: float = BALANCE
     outlier: float = 0.0
     cholesky: Kernel | None = None  # of all factors, where coefficients have a kernel of their own
+
+
+def search_grid(
+    problem: Problem,
+    kernels: Sequence[Kernel],
+    *,
+    approximation: Any,
+    sizes: tuple[int, ...],
+    gammas: tuple[float, ...],
+    n_train: int,
+    n_validation: int,
+    encoding: Any,
+    balance: float,
+    outlier: float,
+    cholesky_kernel: Callable[[Sample, np.random.Generator], Kernel | None],
+    rng: np.random.Generator,
+    threads: int,
+) -> Selection:
+    """The criterion on held-out rows of all kernels (none: the problem's) and numbers of clusters.
+
+    `cholesky_kernel`: of the training sample, where coefficients have another kernel than factors.
+    """
+    train, validation = split(problem.sample, n_train, n_validation, rng=rng)
+    check_validation_size(len(validation), sizes[-1])
+    second = cholesky_kernel(train, rng)
+    grid = Grid(train, validation, sizes, approximation, encoding, balance, outlier, second)
+    own: Any = problem.kernel
+    scores = score_grid(grid, kernels or [own], rng=rng, threads=threads)
+    return Selection(
+        encoding, balance, sizes, gammas or (None,), scores, len(train), len(validation)
+    )
 
 
 def score_grid(

@@ -20,6 +20,10 @@ class Buffer:
 
     growth: ClassVar[float] = 1.0  # time on n rows ~ n**growth
 
+    def fixed_rank(self) -> int | None:
+        """A buffer has no rank."""
+        return None
+
     def extra_passes(self, n_rows: int) -> int:
         """Passes over all rows beside the stream's own."""
         return 0

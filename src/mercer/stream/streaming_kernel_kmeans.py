@@ -23,7 +23,7 @@ from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
 from mercer.estimators.needs import Sweep, Work
-from mercer.estimators.problem import (
+from mercer.estimators.preparation import (
     check_features,
     checked_source,
     checked_weights,
@@ -531,6 +531,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             return Work(buffer, source.n_rows, sweeps, k, kept=Buffer.kept_memory)
         sweeps, first = (Sweep("stream"), Sweep("labels")), self._initial_size()
         return Work(buffer, first, sweeps, k, kept=Buffer.kept_memory, sample_rows=first)
+
+    def _cluster_distances(self, X: Any) -> FloatArray:
+        return self.transform(X).astype(np.float64)
 
     def _labeller(self) -> Any:
         return partial(counted_labels_of_rows, self._centers(self.stream_))
