@@ -479,7 +479,7 @@ def test_an_ensemble_is_at_least_as_good_on_digits():
 
 def test_more_clusters_than_landmarks_is_an_error():
     X, _ = far_blobs()
-    with pytest.raises(ValueError, match="rank=5 cannot tell n_clusters=8"):
+    with pytest.raises(ValueError, match="rank=5 cannot separate n_clusters=8"):
         SpectralClustering(8, rank=5).fit(X)
 
 

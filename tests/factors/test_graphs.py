@@ -236,10 +236,10 @@ def test_a_graph_must_be_square():
         clustered(sp.csr_array(np.ones((5, 4))), kernel="precomputed")
 
 
-def test_items_without_ties_are_told_and_get_a_label():
+def test_items_without_edges_are_reported_and_get_a_label():
     W = neighbor_matrix(blobs()[0]).toarray()
     W[7, :] = W[:, 7] = 0
-    with pytest.warns(MercerWarning, match="1 rows are tied to no other"):
+    with pytest.warns(MercerWarning, match="1 rows have no edge"):
         model = clustered(W, kernel="precomputed")
     assert 0 <= model.labels_[7] < 3
     with pytest.warns(MercerWarning, match="1 of 240 rows are farther"):

@@ -293,7 +293,7 @@ def test_sparse_rows_are_dense_rows():
         (Quantized(), Cosine(), "mean of near rows"),
         (Quantized(refine="gradient"), Laplacian(1.0), "RBF only"),
         (Quantized(radius=-1.0), RBF(1.0), "radius=-1.0 must be a positive number"),
-        (Quantized(rank=0), RBF(1.0), "rank=0 must be a whole number"),
+        (Quantized(rank=0), RBF(1.0), "rank=0 must be None or a whole number"),
         (Quantized(refine="much"), RBF(1.0), "refine='much' is unknown"),
     ],
 )
@@ -332,7 +332,7 @@ def test_its_eigenvalues_are_those_of_the_normalised_cut_of_blocks():
 
 def test_too_few_representatives_for_the_clusters():
     X, _ = rings(1000, random_state=0)
-    with pytest.raises(ValueError, match="cannot tell n_clusters=3 apart; lower radius"):
+    with pytest.raises(ValueError, match="cannot separate n_clusters=3; lower radius"):
         SpectralClustering(3, approximation=Quantized(radius=100.0), random_state=0).fit(X)
 
 
