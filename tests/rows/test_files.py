@@ -867,7 +867,7 @@ def test_batches_of_other_things(batch: Any, words: str) -> None:
 
 
 def test_masked_batches() -> None:
-    with pytest.raises(TypeError, match="batch 0 is a masked array.*fill"):
+    with pytest.raises(TypeError, match=r"batch 0 is a masked array.*fill"):
         BatchSource([np.ma.masked_array(np.zeros((2, 3)), mask=True)])
 
 

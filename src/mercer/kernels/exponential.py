@@ -120,7 +120,7 @@ class RBF(Exponential):
 
     def block_scale(self, variances: Rows) -> FloatArray:
         spread: FloatArray = self.select(variances).sum(axis=1)
-        return np.exp(-float(self.gamma) * spread)
+        return np.exp(-self._number() * spread)
 
 
 class Laplacian(Exponential):
