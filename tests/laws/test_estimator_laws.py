@@ -58,7 +58,13 @@ def test_scikit_learns_checks_pass(make):
 
 @every_estimator
 @seeds(quick=1)
-@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.numeric), np.float64])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(np.float32, marks=pytest.mark.numeric),
+        pytest.param(np.float64, marks=pytest.mark.slow),
+    ],
+)
 def test_labels_do_not_depend_on_threads_blocks_or_pieces(make, seed, dtype):
     name = repr(make())
     n = 700 if "exact" in name else 3000 if "neighbors" in name else 20_000
