@@ -82,7 +82,7 @@ def test_labels_do_not_depend_on_threads_blocks_or_pieces(make, seed, dtype):
 
 
 @every_estimator
-@seeds()
+@seeds(quick=1)
 def test_equal_rows_get_equal_labels_wherever_they_stand(make, seed):
     X = overlapping(seed, n=700)
     rng = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def test_equal_rows_get_equal_labels_wherever_they_stand(make, seed):
 
 
 @every_estimator
-@seeds()
+@seeds(quick=1)
 def test_weight_two_is_the_row_twice(make, seed):
     X = overlapping(seed, n=300, dtype=np.float64)
     weights = np.random.default_rng(seed).integers(0, 4, len(X))
@@ -103,7 +103,7 @@ def test_weight_two_is_the_row_twice(make, seed):
 
 
 @every_estimator
-@seeds()
+@seeds(quick=1)
 def test_permuted_rows_are_the_same_problem(make, seed):
     X = overlapping(seed, n=300, dtype=np.float64)
     order = np.random.default_rng(seed).permutation(len(X))
@@ -113,7 +113,7 @@ def test_permuted_rows_are_the_same_problem(make, seed):
 
 
 @every_estimator
-@seeds()
+@seeds(quick=1)
 def test_far_blobs_are_found_with_defaults(make, seed):
     for n, d in ((60, 2), (300, 2), (300, 100)):
         X, y = separated(seed, n, d)
@@ -122,7 +122,7 @@ def test_far_blobs_are_found_with_defaults(make, seed):
 
 
 @every_estimator
-@seeds()
+@seeds(quick=1)
 def test_labels_are_numbered_by_weight(make, seed):
     X = overlapping(seed, n=500)
     model = make(4, random_state=seed).fit(X)

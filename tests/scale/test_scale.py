@@ -419,8 +419,8 @@ SLOW = pytest.mark.slow  # processes start again, one kill after the other
     ("engine", "stage"),
     [
         ("dask", "full sweeps"),
-        ("dask", "labels"),
         ("processes", "full sweeps"),
+        pytest.param("dask", "labels", marks=SLOW),
         pytest.param("dask", "check", marks=SLOW),
         pytest.param("dask", "sample", marks=SLOW),
         pytest.param("processes", "check", marks=SLOW),
