@@ -12,6 +12,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
+from marking import seeds
 from mercer import SpectralClustering
 from mercer.datasets import rings
 from mercer.exceptions import MercerWarning
@@ -63,7 +64,7 @@ def test_a_walk_has_the_eigenvectors_of_the_dense_problem(seed, sparse):
 
 
 @pytest.mark.numeric
-@every_seed
+@seeds(len(SEEDS), quick=1)
 @pytest.mark.parametrize("solver", ["auto", "arpack", "lobpcg"])
 def test_large_walks_agree_with_the_dense_solver(seed, solver):
     X, _ = make_moons(1500, noise=0.1, random_state=seed)

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
+from marking import seeds
 from mercer import RBF, Cosine, KernelKMeans, Laplacian, Quantized, SpectralClustering
 from mercer.datasets import rings
 from mercer.embeddings.angles import angle_bound
@@ -34,7 +35,7 @@ KERNELS = {
     "sum": 0.5 * RBF(0.1) + 2.0 * Laplacian(0.2),
     "product": RBF(0.1, columns=[0, 2]) * RBF(0.3, columns=[1]),
 }
-every_seed = pytest.mark.parametrize("seed", SEEDS)
+every_seed = seeds(len(SEEDS), quick=3)
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
 either = pytest.mark.parametrize("correction", [False, True])
