@@ -218,8 +218,8 @@ class Landmarks(Approximation):
         if kernel is not None and not (kernel.is_gaussian and kernel.columns is None):
             raise ValueError(
                 "landmark graphs connect rows to landmarks by Euclidean distance, which "
-                f"{kernel!r} is not a function of; use kernel=None (self-scaled) or RBF, or another "
-                "approximation such as 'cholesky' or 'nystrom'"
+                f"{kernel!r} is not a function of; use kernel=None (self-scaled) or RBF, or "
+                "another approximation such as 'cholesky' or 'nystrom'"
             )
 
 
