@@ -41,6 +41,7 @@ SIZE = re.compile(r"(?P<letter>[A-Za-z])(?P<offset>[+-]\d+)?(?P<empty>\?)?")
 INTERVAL = re.compile(r"in ([\[(])(.+), (.+)([\])])")
 COMPARISON = re.compile(r"(>=|<=|>|<) (.+)")
 COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+TABLES = ("table", "rows")
 SCALARS: dict[str, Callable[[Any], bool]] = {
     "int": lambda value: type(value) is int and abs(value) < LARGEST_INT,
     "float": lambda value: type(value) is float,
@@ -142,8 +143,10 @@ def check_value(value: Any, specification: Any, sizes: dict[str, int], name: str
 
 def _check_kind(value: Any, text: str, sizes: dict[str, int], name: str) -> None:
     kind, *conditions = COMMA.split(text)
-    known = ", ".join(f"{letter} = {size}" for letter, size in sizes.items() if letter in kind)
-    wanted = f"should be {kind}" + (f" with {known}" if known else "")
+    letters = kind.partition(")")[0]
+    known = ", ".join(f"{letter} = {size}" for letter, size in sizes.items() if letter in letters)
+    wanted = f"should be {kind}" + (" of finite numbers" if kind.endswith(TABLES) else "")
+    wanted += f" with {known}" if known else ""
     expect(_is_kind(value, kind, sizes), f"{name} is {_describe(value)}, but {wanted}")
     for condition in conditions:
         holds = (
@@ -166,7 +169,7 @@ def _is_kind(value: Any, text: str, sizes: dict[str, int]) -> bool:
 
 
 def _is_array(value: Any, kind: str) -> bool:
-    if kind in ("table", "rows"):
+    if kind in TABLES:
         if isinstance(value, Record):
             return kind == "rows" and value.is_table
         data = value.data if sp.issparse(value) else value
