@@ -143,7 +143,8 @@ def check_value(value: Any, specification: Any, sizes: dict[str, int], name: str
 
 def _check_kind(value: Any, text: str, sizes: dict[str, int], name: str) -> None:
     kind, *conditions = COMMA.split(text)
-    letters = kind.partition(")")[0]
+    found = KIND.fullmatch(kind)
+    letters = (found["shape"] or found["letter"] or "") if found else ""
     known = ", ".join(f"{letter} = {size}" for letter, size in sizes.items() if letter in letters)
     wanted = f"should be {kind}" + (" of finite numbers" if kind.endswith(TABLES) else "")
     wanted += f" with {known}" if known else ""
