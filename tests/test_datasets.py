@@ -226,12 +226,12 @@ def test_dtypes_that_are_not_floating(name):
 
 @pytest.mark.parametrize("name", ["rings", "ring_and_core", "spirals", "parabolas", "zigzag"])
 def test_negative_noise(name):
-    with pytest.raises(ValueError, match=r"a standard deviation of -0\.1"):
+    with pytest.raises(ValueError, match=r"the standard deviation -0\.1 is negative"):
         SHAPES[name](100, noise=-0.1)
 
 
 def test_no_clusters():
-    with pytest.raises(ValueError, match="ask for at least one"):
+    with pytest.raises(ValueError, match="must be 1 or more"):
         datasets.rings(10, radii=())
 
 

@@ -35,7 +35,7 @@ from mercer.datasets import many_clusters, rings
 from mercer.factors.mutual import neighbor_kernel
 from mercer.metrics import normalized_mutual_info
 from mercer.rows.format import RowFormat
-from mercer.stream.updates import leverage_of_rows
+from mercer.stream.eigen_updates import leverage_of_rows
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

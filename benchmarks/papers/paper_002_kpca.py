@@ -22,7 +22,7 @@ from mercer.factors.quantized import (
     quantize,
     sequential_sample,
 )
-from mercer.image.block_eigen import quantized_eigen
+from mercer.linalg.eigen import leading_eigenpairs
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -159,9 +159,16 @@ def vector_errors(S: np.ndarray, Z: np.ndarray) -> list[float]:
 
 def _by_blocks(kernel: RBF, blocks: Quantization, *, correction: bool = True) -> Embed:
     """Centred kernel PCA of blocks, extended to rows (eq. 12 without its factor 1/N)."""
-    eigen = quantized_eigen(blocks, kernel, K, correction=correction, normalization="additive")
+    n = blocks.weights
+    beta = block_values(blocks, kernel, correction=correction)
+    scale = block_scale(blocks, kernel, correction=correction)
+    means, roots = beta @ n / n.sum(), np.sqrt(n)[:, None]
+    centred = beta - means[:, None] - means + n @ means / n.sum()
+    found = leading_eigenpairs(roots * centred * roots.T, K, rng=np.random.default_rng(0))
+    kept = found.values > len(n) * np.finfo(np.float64).eps * found.values[0]
+    mix = roots * found.vectors[:, kept] / np.sqrt(found.values[kept])
     against = kernel.against(blocks.representatives)
-    return lambda X: (against(X) @ eigen.C + eigen.offset) * np.sqrt(eigen.values)
+    return lambda X: against(X) @ (scale[:, None] * mix) - means @ mix
 
 
 def _unit(rows: np.ndarray) -> Quantization:

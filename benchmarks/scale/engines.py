@@ -18,7 +18,7 @@ import mercer
 from benchmarks.measure import machine, write
 from benchmarks.scale.data import CLUSTERS, FEATURES, Watch, generate
 from mercer._run.threads import single_threaded_blas
-from mercer.factors.dense import Assignment
+from mercer.factors.dense import LinearScores
 from mercer.partitions.assignment import LabelCounts, NearestSums
 from mercer.rows import as_source
 from mercer.rows.sweep import add_each, total
@@ -101,7 +101,7 @@ def _passes(X: Any) -> dict[str, Callable[[Any], Any]]:
     """The two passes, as functions of a source; their models are made on a few rows."""
     kmeans = mercer.KernelKMeans(CLUSTERS, rank=RANK, random_state=0).fit(X)
     spectral = mercer.SpectralClustering(CLUSTERS, rank=LANDMARKS, random_state=0).fit(X)
-    assignment = Assignment.of_centers(kmeans.factor_, kmeans.cluster_centers_)
+    assignment = LinearScores.of_centers(kmeans.factor_, kmeans.cluster_centers_)
     counts = LabelCounts(spectral._labels_by().labels, CLUSTERS, keeps_labels=False)
     return {
         f"full sweep, rank {RANK}": partial(_sweep, NearestSums(assignment)),

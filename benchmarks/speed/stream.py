@@ -26,7 +26,7 @@ from mercer import StreamingKernelKMeans
 from mercer.datasets import many_clusters
 from mercer.metrics import normalized_mutual_info
 from mercer.rows.distinct import row_hashes
-from mercer.stream.buffer_labels import MeanCenters, labels_of_rows
+from mercer.stream.centers import MeanCenters, labels_of_rows
 
 PARTS = ("predict", "drift", "zipf", "million", "equal")
 ROWS, K, D = 1_000_000, 1000, 64

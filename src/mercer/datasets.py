@@ -44,11 +44,16 @@ def rings(
 
     Parameters
     ----------
-    n : number of rows
-    radii : the radius of each ring; y numbers them in this order
-    noise : standard deviation of the Gaussian ε added to each coordinate
-    random_state : None, int, RandomState or Generator
-    dtype : a floating type for X
+    n : int
+        Number of rows.
+    radii : sequence of float, default=(1.0, 2.0, 3.0)
+        The radius of each ring; y numbers them in this order.
+    noise : float, default=0.1
+        Standard deviation of the Gaussian ε added to each coordinate.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
 
     Examples
     --------
@@ -71,8 +76,22 @@ def ring_and_core(
 ) -> tuple[FloatArray, IdArray]:
     """A Gaussian core (y = 0) in the middle of a ring (y = 1), like "Ring" of [chen2020].
 
-    ``spread`` is the standard deviation of the core, ``noise`` that of the ring. Kernel k-means
-    parts them with an RBF of gamma 1/8 to 1/2; k-means cuts the ring in two.
+    Kernel k-means separates them with an RBF of gamma 1/8 to 1/2; k-means cuts the ring in two.
+
+    Parameters
+    ----------
+    n : int, default=1000
+        Number of rows.
+    radius : float, default=3.0
+        Of the ring.
+    noise : float, default=0.1
+        Standard deviation of the ring's noise.
+    spread : float, default=0.3
+        Standard deviation of the core.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
     """
     return _rings_at(np.zeros((2, 2)), (0.0, radius), (spread, noise), n, random_state, dtype)
 
@@ -87,10 +106,27 @@ def circles_and_gaussians(
     random_state: RandomState = None,
     dtype: DTypeLike = np.float64,
 ) -> tuple[FloatArray, IdArray]:
-    """Concentric circles with Gaussian clouds standing around them; 11 clusters by default.
+    """Concentric circles with Gaussian clouds around them; 11 clusters by default.
 
-    The circles come first in y. The clouds, of standard deviation ``spread``, stand evenly on a
-    circle of twice the largest radius.
+    The circles come first in y. The clouds are evenly spaced on a circle of twice the largest
+    radius.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    radii : sequence of float, default=(1.0, 2.0, 3.0)
+        The radius of each circle.
+    n_gaussians : int, default=8
+        Number of clouds.
+    noise : float, default=0.1
+        Standard deviation of the circles' noise.
+    spread : float, default=0.5
+        Standard deviation of each cloud.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
     """
     angles = np.arange(n_gaussians) * (2 * np.pi / max(n_gaussians, 1))
     around = 2.0 * max(radii, default=1.0) * _directions(angles)
@@ -117,8 +153,25 @@ def spirals(
     """Intertwined spirals within the unit disk, one cluster per arm.
 
     Arm a is r·(cos φ, sin φ) with r = inner + (1 - inner)·t, φ = 2π(turns·t + a/arms) and t
-    uniform in [0, 1]. Neighbouring arms are (1 - inner)/(turns·arms) apart: more arms want less
+    uniform in [0, 1]. Neighbouring arms are (1 - inner)/(turns·arms) apart: more arms need less
     noise.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    arms : int, default=2
+        Number of spirals.
+    turns : float, default=1.5
+        How often each winds around the centre.
+    inner : float, default=0.1
+        The radius at which they start.
+    noise : float, default=0.0225
+        Standard deviation of the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
     """
     rng = as_generator(random_state)
     y = _equal_shares(n, arms, rng)
@@ -138,7 +191,18 @@ def parabolas(
     """Two parabolas that reach into each other, like "Parabolic" of [chen2020].
 
     (t, 0.3 t²) opens upwards and (t + 1, 2.9 - 0.3 t²) downwards, t uniform in [-2, 2]. Kernel
-    k-means parts them with an RBF of gamma 1 to 2.
+    k-means separates them with an RBF of gamma 1 to 2.
+
+    Parameters
+    ----------
+    n : int, default=1000
+        Number of rows.
+    noise : float, default=0.1
+        Standard deviation of the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
     """
     rng = as_generator(random_state)
     y = _equal_shares(n, 2, rng)
@@ -158,7 +222,18 @@ def zigzag(
     """Two parallel zigzag lines, one above the other, like "Zigzag" of [chen2020].
 
     Each has three strokes between -1 and 1 while it advances by 6; the lines are 2.7
-    apart. Kernel k-means parts them with an RBF of gamma 1/2; k-means cuts across both.
+    apart. Kernel k-means separates them with an RBF of gamma 1/2; k-means cuts across both.
+
+    Parameters
+    ----------
+    n : int, default=1000
+        Number of rows.
+    noise : float, default=0.1
+        Standard deviation of the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
     """
     rng = as_generator(random_state)
     y = _equal_shares(n, 2, rng)
@@ -174,7 +249,19 @@ def moons(
     random_state: RandomState = None,
     dtype: DTypeLike = np.float64,
 ) -> tuple[FloatArray, IdArray]:
-    """Two half circles that reach into each other; `sklearn.datasets.make_moons`."""
+    """Two half circles that reach into each other; `sklearn.datasets.make_moons`.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    noise : float, default=0.05
+        Standard deviation of the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
+    """
     from sklearn.datasets import make_moons
 
     return _from_sklearn(make_moons, n, 2, random_state, dtype, noise=noise)
@@ -191,8 +278,22 @@ def blobs(
 ) -> tuple[FloatArray, IdArray]:
     """Round Gaussian clouds with centres in [-10, 10]^n_features; `sklearn.datasets.make_blobs`.
 
-    ``spread`` is the standard deviation of each cloud. In few dimensions centres may fall close
-    together, and the clouds then overlap.
+    In few dimensions centres may fall close together, and the clouds then overlap.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    n_clusters : int, default=3
+        Number of clouds.
+    n_features : int, default=2
+        Number of columns.
+    spread : float, default=1.0
+        Standard deviation of each cloud.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
     """
     from sklearn.datasets import make_blobs
 
@@ -215,15 +316,23 @@ def many_clusters(
 
     Parameters
     ----------
-    n : number of rows
-    n_clusters : number of clusters; with ``"zipf"`` small ones may stay without rows
-    n_features : of each row
-    sizes : "equal" shares, or "zipf": cluster i has a share proportional to 1/i
-    shape : "convex" Gaussian clusters, or "curved": three quarters of a circle around the mean, in
-        a plane of the cluster's own and with a radius of four times the noise around it
-    separation : standard deviation of the means, beside that of the noise
-    random_state : None, int, RandomState or Generator
-    dtype : a floating type for X
+    n : int
+        Number of rows.
+    n_clusters : int, default=100
+        Number of clusters; with ``sizes="zipf"`` small ones may have no rows.
+    n_features : int, default=64
+        Number of columns.
+    sizes : {"equal", "zipf"}, default="equal"
+        Equal shares of the rows, or a share proportional to 1/i for cluster i.
+    shape : {"convex", "curved"}, default="convex"
+        Gaussian clusters, or three quarters of a circle around the mean, in a plane of the
+        cluster's own and with a radius of four times the noise around it.
+    separation : float, default=0.6
+        Standard deviation of the means, in units of the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed, or a source of randomness; None gives other points each time.
+    dtype : dtype, default=float64
+        The floating type of X.
 
     Examples
     --------
@@ -233,7 +342,9 @@ def many_clusters(
     """
     dtype, rng = _float_dtype(dtype), as_generator(random_state)
     if sizes not in ("equal", "zipf") or shape not in ("convex", "curved"):
-        raise ValueError(f"sizes={sizes!r} and shape={shape!r}: equal or zipf, convex or curved")
+        raise ValueError(
+            f"sizes={sizes!r} must be 'equal' or 'zipf', and shape={shape!r} 'convex' or 'curved'"
+        )
     shares = 1.0 / np.arange(1, n_clusters + 1) if sizes == "zipf" else np.ones(n_clusters)
     if sizes == "equal":
         y = _equal_shares(n, n_clusters, rng)
@@ -286,9 +397,9 @@ def _from_sklearn(
 
 
 def _check_shares(n: int, n_clusters: int) -> None:
-    """Refuse what cannot be shared out."""
+    """Refuse fewer rows than clusters."""
     if n_clusters < 1:
-        raise ValueError(f"{n_clusters} clusters were asked for; ask for at least one")
+        raise ValueError(f"n_clusters={n_clusters} must be 1 or more")
     if n < n_clusters:
         raise ValueError(f"n={n} rows cannot fill {n_clusters} clusters; raise n")
 
@@ -312,7 +423,7 @@ def _scattered(
     """X moved by Gaussian noise of the given standard deviation (X is overwritten)."""
     if np.any(np.asarray(scale) < 0):
         raise ValueError(
-            f"a standard deviation of {np.min(scale)} was given; pass noise and spread of 0 or more"
+            f"the standard deviation {np.min(scale)} is negative; pass noise and spread ≥ 0"
         )
     X += scale * rng.standard_normal(X.shape)
     return X.astype(_float_dtype(dtype), copy=False)

@@ -84,7 +84,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(folder, tmp_path):
     result = run("report", model, rows, "-o", tmp_path / "no" / "report.html", code=1)
     assert str(tmp_path / "no") in result.stderr
     result = run("cluster", rows, "-k", 3, "--report", tmp_path / "report.txt", code=1)
-    assert "names a form of report" in result.stderr
+    assert "does not have the suffix of a report" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

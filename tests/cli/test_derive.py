@@ -194,6 +194,19 @@ def test_a_name_that_joins_the_table_is_accepted(
     assert result.exit_code == 0, result.output
 
 
+def test_a_method_that_joins_the_table_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "rows.npy", rings(300, random_state=0)[0])
+    words = ("cluster", tmp_path / "rows.npy", "--method", "twin", "-k", 2, "--seed", 0)
+    assert run(*words).exit_code == 2
+    monkeypatch.setitem(METHODS, "twin", METHODS["kernel-kmeans"])
+    result = run(*words, "--out", tmp_path / "labels.npy")
+    assert result.exit_code == 0, result.output
+    wanted = KernelKMeans(2, random_state=0).fit(np.load(tmp_path / "rows.npy")).labels_
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), wanted)
+
+
 def test_options_of_a_stream_reach_the_estimator(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", rings(600, random_state=0)[0])
     words = "-k 3 --initial-size 200 --no-normalize --forgetting 0.1 --n-init 2 --seed 0"
@@ -234,6 +247,8 @@ def test_domains_read_what_is_typed() -> None:
             domain.read(text)
     assert "auto" in domain
     assert "magic" not in domain
+    assert True not in domain
+    assert True in Domain(is_flag=True)
 
 
 @pytest.mark.parametrize(

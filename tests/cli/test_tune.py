@@ -95,5 +95,5 @@ def test_a_best_score_at_the_edge_of_the_grid_is_told():
 
 @pytest.mark.parametrize("kind", [SpectralClustering, KernelKMeans])
 def test_a_precomputed_matrix_cannot_be_split(kind):
-    with pytest.raises(ValueError, match="made on part of the rows"):
+    with pytest.raises(ValueError, match="on part of the rows"):
         search(kind(kernel="precomputed"), np.eye(200), n_clusters=[2, 3])

@@ -314,7 +314,7 @@ def test_feature_names_of_an_earlier_fit_are_forgotten():
         ({"approximation": "best"}, "approximation='best' is unknown"),
         ({"approximation": Nystrom(5), "rank": 7}, "rank=7 is given beside"),
         ({"approximation": "exact", "rank": 7}, "has no rank"),
-        ({"kernel": Cosine(), "gamma": 0.5}, "gamma=0.5 is given beside a kernel object"),
+        ({"kernel": Cosine(), "gamma": 0.5}, "gamma=0.5 was given beside a kernel object"),
     ],
 )
 def test_parameters_that_contradict(params, message):

@@ -20,7 +20,6 @@ from mercer import (
 )
 from mercer.datasets import blobs, rings, spirals
 from mercer.embeddings.scores import (
-    factor_with_kernel,
     score_map,
     score_map_of_two,
     training_scores,
@@ -125,7 +124,7 @@ def test_both_biases_are_the_optimal_one_at_full_rank(seed):
 @seeds
 def test_a_second_kernel_that_is_the_first_changes_nothing(seed):
     _, sample, factor, found = fitted(seed)
-    second = factor_with_kernel(factor, RBF(GAMMA))
+    second = factor.with_kernel(RBF(GAMMA))
     multipliers = found.multipliers(factor.training_rows)
     two = score_map_of_two(second, sample, multipliers, found.bias).of_rows(second, sample)
     one = training_scores(factor.training_rows, found)
@@ -405,7 +404,7 @@ def test_a_search_says_what_is_wrong():
             warnings.simplefilter("ignore", MercerWarning)
             with pytest.raises(ValueError, match=words):
                 search(estimator, X, **options)
-    with pytest.raises(ValueError, match="left to judge"):
+    with pytest.raises(ValueError, match="rows are held out, fewer"):
         search(estimator, X[:9], n_clusters=[5])
     with pytest.raises(ValueError, match="'blf' needs"):
         search(KernelKMeans(), X, criterion="blf")

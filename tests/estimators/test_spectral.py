@@ -22,10 +22,9 @@ from mercer.factors.base import as_sample
 from mercer.factors.landmarks import (
     Edges,
     LandmarkGraph,
-    LandmarkLabels,
+    LandmarkLabeller,
     Landmarks,
     Search,
-    landmark_map,
     make_search,
 )
 from mercer.linalg.eigen import leading_eigenpairs
@@ -189,7 +188,7 @@ def test_the_transfer_cut_folds_rows_away(seed):
     X, _ = touching_blobs(seed, 400, 3)
     sample = as_sample(RBF(1.0), X, rng(seed).uniform(0.5, 2.0, len(X)))
     graph = Landmarks(60).fit(None, sample, rng=rng(seed))
-    found = landmark_map(graph, sample, 4, solver="dense", rng=rng())
+    found = graph.spectral_map(sample, 4, solver="dense", rng=rng())
     B = incidence(graph.training_edges, graph.rank)
     D = B.sum(axis=1) / sample.weights
     E = B.T / D @ B
@@ -258,11 +257,11 @@ def test_labels_by_the_shortcut_of_cones_are_the_largest_inner_products(seed):
     X, _ = touching_blobs(seed, 2000, 4)
     sample = as_sample(RBF(1.0), X)
     graph = Landmarks(150).fit(None, sample, rng=rng(seed))
-    found = landmark_map(graph, sample, 6, solver="auto", rng=rng())
+    found = graph.spectral_map(sample, 6, solver="auto", rng=rng())
     cones = find_cones(
         unit_rows(found.points), found.point_weights, 6, assign_labels="kmeans", n_init=3, rng=rng()
     )
-    labels = LandmarkLabels(graph, found.vectors, cones.directions).labels_of_edges()
+    labels = LandmarkLabeller(graph, found.vectors, cones.directions).labels_of_edges()
     B = incidence(graph.training_edges, graph.rank)
     scores = B @ (found.vectors @ cones.directions.T)
     assert np.array_equal(labels(graph.training_edges), scores.argmax(axis=1))

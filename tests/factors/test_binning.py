@@ -15,7 +15,7 @@ import mercer
 from mercer import KernelFeatures, KernelKMeans, Laplacian, RandomBinning, SpectralClustering
 from mercer.exceptions import ModelFileError
 from mercer.factors.base import as_sample
-from mercer.factors.binning import BinGraph, bin_components, binning_map
+from mercer.factors.binning import BinGraph, bin_components
 from mercer.metrics import normalized_mutual_info
 
 
@@ -143,7 +143,7 @@ def test_eigenvectors_are_those_of_the_dense_graph():
     X = cloud(90)  # few rows: every bin is kept
     factor = RandomBinning(64).fit(Laplacian(0.5), X, rng=rng())
     sample = as_sample(factor.kernel, X, rng(1).integers(1, 4, 90))
-    found = binning_map(factor, sample, 4, solver="auto", rng=rng())
+    found = factor.spectral_map(sample, 4, solver="auto", rng=rng())
     K, w = dense_kernel(factor, X), sample.weights
     s = np.sqrt(w / (K @ w))
     values, vectors = np.linalg.eigh(s[:, None] * K * s)

@@ -24,7 +24,7 @@ from mercer.factors.quantized import (
     quantize,
     sequential_sample,
 )
-from mercer.image.block_eigen import quantized_eigen
+from reference import quantized_eigen
 
 SEEDS = range(5)
 NORMALIZATIONS = ("none", "additive", "divisive")

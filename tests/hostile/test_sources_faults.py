@@ -83,7 +83,7 @@ def test_a_file_of_a_folder_changes(parts: Path) -> None:
 def test_other_things_in_a_folder(parts: Path) -> None:
     (parts / "notes.txt").touch()
     (parts / "year=2020").mkdir()
-    with pytest.raises(ValueError, match=r"2 other thing.*notes\.txt, year=2020/"):
+    with pytest.raises(ValueError, match=r"2 other entries.*notes\.txt, year=2020/"):
         as_source(parts)
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from mercer import RBF
 from mercer._run.budget import Budget
 from mercer.exceptions import BudgetError, MercerWarning
 from mercer.factors.quantized import sequential_sample
@@ -33,6 +34,7 @@ from mercer.image.colors import minimum_variance_palette, quantize
 from mercer.image.features import ColorAndPlace, LabAndPlace, LocalHistograms
 from mercer.image.pixels import as_pixels
 from mercer.metrics import adjusted_rand
+from reference import quantized_eigen
 
 PIL = pytest.importorskip("PIL.Image")
 
@@ -135,6 +137,17 @@ def slow_sequential(F: np.ndarray, radius: float) -> list[int]:
         if all(((x - F[j].astype(np.float64)) ** 2).sum() > radius**2 for j in chosen):
             chosen.append(i)
     return chosen
+
+
+def test_the_spectrum_is_that_of_the_block_matrix(picture: Any) -> None:
+    image = picture[0]
+    F = ColorAndPlace.fit(as_pixels(image)).of(as_pixels(image))
+    inside = np.ones(len(F), bool)
+    blocks = find_blocks(F, inside, image.shape[1], 50.0, budget=Budget.of(None)).quantization
+    kernel = RBF(0.5 / 30.0**2)
+    wanted = quantized_eigen(blocks, kernel, 5, normalization="divisive").values
+    found = Segmenter(4, random_state=0).fit(image).report_.eigenvalues
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
 
 
 def test_trying_neighbors_first_finds_the_centers_of_the_slow_procedure(picture: Any) -> None:

@@ -46,7 +46,7 @@ from mercer.datasets import blobs, ring_and_core, rings
 from mercer.factors.landmarks import Landmarks
 from mercer.io import load, save
 from mercer.kernels import FunctionKernel
-from mercer.kernels.names import NAMES
+from mercer.kernels.registry import NAMES
 
 SEEDS = range(10)
 

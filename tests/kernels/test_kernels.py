@@ -22,8 +22,11 @@ from mercer.kernels import (
     Polynomial,
     as_kernel,
 )
+from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.bandwidth import choose_gamma
+from mercer.kernels.given import GramMatrix, Precomputed
 from mercer.kernels.probe import probe_kernel
+from mercer.kernels.registry import is_precomputed
 
 pytestmark = pytest.mark.numeric
 
@@ -216,3 +219,55 @@ def test_wrong_kernels_and_gammas_are_refused_in_words():
         RBF(-1.0).matrix(np.ones((2, 2)))
     with pytest.raises(ValueError, match="chosen from data"):
         RBF("auto").matrix(np.ones((2, 2)))
+
+
+@every_kernel
+def test_frequencies_have_the_mean_of_the_kernel(name):
+    kernel, step = KERNELS[name][0], np.array([[0.3, -0.5]])
+    if not kernel.has_spectrum:
+        with pytest.raises(NotImplementedError):
+            kernel.frequencies((1, 2), rng=np.random.default_rng(0))
+        return
+    waves = kernel.frequencies((40_000, 2), rng=np.random.default_rng(0))
+    assert np.cos(waves @ step[0]).mean() == pytest.approx(kernel(step, 0 * step)[0, 0], abs=0.02)
+
+
+@every_kernel
+def test_random_grids_share_bins_as_often_as_the_kernel_says(name):
+    kernel, step, rng = KERNELS[name][0], np.array([[0.3, -0.5]]), np.random.default_rng(0)
+    if not kernel.has_bins:
+        with pytest.raises(NotImplementedError):
+            kernel.bin_scales(2, rng=rng)
+        return
+    scales = np.array([kernel.bin_scales(2, rng=rng) for _ in range(20_000)])
+    offsets = rng.random(scales.shape)
+    share = (np.floor(offsets) == np.floor(step * scales + offsets)).all(axis=1).mean()
+    assert share == pytest.approx(kernel(step, 0 * step)[0, 0], abs=0.02)
+
+
+def test_block_scales_multiply_and_ignore_what_has_no_correction():
+    variances = np.array([[0.1, 0.2], [0.0, 0.0]])
+    narrow = RBF(2.0).block_scale(variances)
+    assert narrow == pytest.approx(np.exp([-0.6, 0.0]))
+    product = RBF(2.0) * (3.0 * RBF(1.0)) * Laplacian(1.0)
+    assert product.block_scale(variances) == pytest.approx(np.exp([-0.9, 0.0]))
+    assert (RBF(2.0) + RBF(1.0)).block_scale(variances) == pytest.approx(np.ones(2))
+
+
+def test_kernels_say_what_they_are():
+    assert [as_kernel(name).is_precomputed for name in ("rbf", "precomputed")] == [False, True]
+    assert all(map(is_precomputed, ("precomputed", Precomputed())))
+    assert not any(map(is_precomputed, ("rbf", None, RBF(1.0))))
+    assert isinstance(GramMatrix(np.eye(2)).for_new_rows(), Precomputed)
+    assert (RBF(1.0) + FunctionKernel(lambda X, Y: X @ Y.T)).is_function
+    assert RBF("auto").is_automatic
+    assert not any(k.is_automatic for k in (RBF(1.0), RBF("median"), Polynomial(), Cosine()))
+    assert RBF("auto").with_gamma(2).gamma == 2.0
+    with pytest.raises(ValueError, match="no gamma"):
+        Cosine().with_gamma(1.0)
+
+
+@pytest.mark.parametrize("kernel", [Sum([]), Product(["rbf"]), Sum("rbf"), Scaled(2.0, None)])
+def test_combinations_of_other_things_are_refused(kernel):
+    with pytest.raises(TypeError, match="not"):
+        kernel.check_structure()

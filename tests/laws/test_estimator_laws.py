@@ -219,9 +219,9 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_as_it_was(make, monkeypatc
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    stages = ("pose", "fit_factor", "begun", "absorbed", "numbering")  # absorbed: rows > first
+    stages = ("pose", "fit_factor", "start_stream", "absorb", "numbering")  # absorb: rows > first
     for name in (stage for stage in stages if hasattr(module, stage)):
-        if name == "absorbed" and len(X) <= (make().initial_size or len(X)):
+        if name == "absorb" and len(X) <= (make().initial_size or len(X)):
             continue
         with monkeypatch.context() as patch:
             patch.setattr(module, name, interrupt)

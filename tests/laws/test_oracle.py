@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from mercer.partitions.labellers import cone_labels
 
 import reference
 from counting import counted
@@ -21,10 +20,9 @@ from mercer.embeddings.weighted_kpca import weighted_kpca
 from mercer.factors import Exact, IncompleteCholesky, Nystrom, RandomBinning, RandomFourier
 from mercer.factors.base import as_sample
 from mercer.factors.binning import BinGraph
-from mercer.factors.dense import factor_map
-from mercer.factors.landmarks import Landmarks, landmark_map
+from mercer.factors.dense import dense_spectral_map
+from mercer.factors.landmarks import Landmarks
 from mercer.factors.quantized import Quantized
-from mercer.image.block_eigen import quantized_eigen
 from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
 from mercer.linalg.eigen import leading_eigenpairs
 from mercer.linalg.lloyd import WeightedRows
@@ -256,7 +254,7 @@ def test_quantized(problem: Problem, rank: int) -> None:
     n = factor.block_weights
     assert np.isclose(n.sum(), problem.weights.sum())
     roots = np.sqrt(n)
-    found = quantized_eigen(factor.quantization, kernel, 3, correction=False, rng=problem.rng)
+    found = reference.quantized_eigen(factor.quantization, kernel, 3, correction=False)
     wanted, _ = leading(roots[:, None] * beta * roots, len(found.values))
     assert np.abs(found.values - wanted).max() < 1e-9 * wanted[0]
 
@@ -280,7 +278,7 @@ def test_landmarks(problem: Problem, n_landmarks: int, n_neighbors: int) -> None
     shares = factor.rows(problem.X).toarray()
     assert np.abs(shares.sum(axis=1) - 1).max() < 1e-9
     m, sample = min(2, factor.rank), as_sample(RBF(1.0), problem.X)
-    embedded = landmark_map(factor, sample, m, solver="auto", rng=problem.rng)
+    embedded = factor.spectral_map(sample, m, solver="auto", rng=problem.rng)
     B = np.zeros_like(shares)  # the ties themselves; the shares are D⁻¹ B
     np.put_along_axis(B, factor.training_edges.idx, factor.training_edges.weights, axis=1)
     E = B.T @ (B / B.sum(axis=1, keepdims=True))
@@ -327,7 +325,7 @@ def test_spectral_map(problem: Problem, m: int) -> None:
     sample = problem.sample()
     factor = Exact().fit(problem.kernel, sample, rng=problem.rng)
     F, w = factor.training_rows.astype(np.float64), sample.weights
-    found = factor_map(F, w, m, solver="auto", rng=problem.rng)
+    found = dense_spectral_map(F, w, m, solver="auto", rng=problem.rng)
     K = F @ F.T
     scale = np.sqrt(w / (K @ w))
     A = scale[:, None] * K * scale
@@ -460,7 +458,7 @@ def test_cones(problem: Problem, k: int, m: int) -> None:
     rng = problem.rng
     V, directions = rng.normal(size=(factor.rank, m)), rng.normal(size=(k, m))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    labels = cone_labels(factor, V, directions).labels()(problem.X)
+    labels = factor.labeller(V, directions).labels()(problem.X)
     C = dense_rbf(factor.format.apply(problem.X), np.asarray(factor.pivots), problem.gamma)
     scores = C @ (factor.mix @ V @ directions.T)
     size = np.abs(C @ np.abs(factor.mix @ V @ directions.T)).max()

@@ -34,7 +34,7 @@ from mercer.metrics._jit import match
 from mercer.rows import as_source
 from mercer.rows.sweep import add_each, total
 from mercer.scale.parcels import pack
-from mercer.scale.tasks import Stretch, run_job, run_rows
+from mercer.scale.tasks import RowBlock, run_job, run_rows
 from mercer.selection import search
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
@@ -292,10 +292,10 @@ def test_what_a_worker_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for environment in (None, "65536"):
         if environment is not None:  # as Dask's nanny sets it
             monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", environment)
-        ((found,),) = run_rows(task, Stretch(0, X), None, 0, 60)
+        ((found,),) = run_rows(task, RowBlock(0, X), None, 0, 60)
         assert np.array_equal(found, expected[0])
         assert run_job(pack(len), pack([1, 2])) == 2
-    assert np.array_equal(Stretch(10, X[10:])[12:14], X[12:14])
+    assert np.array_equal(RowBlock(10, X[10:])[12:14], X[12:14])
     with pytest.raises(RuntimeError, match="OddError: no"):
         run_job(pack(fail), pack("item"))
 

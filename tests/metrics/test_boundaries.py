@@ -114,7 +114,7 @@ def test_bad_maps() -> None:
             score(labels, [])
         with pytest.raises(ValueError, match=r"humans\[0\]"):
             score(labels, [labels[1:]])
-    with pytest.raises(ValueError, match="two dimensions"):
+    with pytest.raises(ValueError, match="pass a label image"):
         boundaries(np.zeros(5))
     with pytest.raises(ValueError, match="strict"):
         boundary_f(labels, [labels], matching="fuzzy")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from mercer._run.tally import Tally, kernel_values
 from mercer.datasets import blobs, rings
 from mercer.partitions.quality import measure
 from mercer.report import Report, gather
-from mercer.report.colors import DARK, LIGHT
+from mercer.report.palette import DARK, LIGHT
 
 
 @pytest.fixture(scope="module")

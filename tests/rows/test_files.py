@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mercer.rows import npy, stamp, tables
 from mercer.rows.arrays import working_dtype
 from mercer.rows.batches import BatchSource
-from mercer.rows.files import open_file
+from mercer.rows.file_types import open_file
 from mercer.rows.npy import NpySource
 from mercer.rows.source import TILE, Source
 from mercer.rows.tables import CsvSource, ParquetSource
@@ -867,7 +867,7 @@ def test_batches_of_other_things(batch: Any, words: str) -> None:
 
 
 def test_masked_batches() -> None:
-    with pytest.raises(TypeError, match="batch 0 is a masked array.*fill"):
+    with pytest.raises(TypeError, match=r"batch 0 is a masked array.*fill"):
         BatchSource([np.ma.masked_array(np.zeros((2, 3)), mask=True)])
 
 

@@ -28,7 +28,7 @@ from mercer.exceptions import EngineError, MercerWarning
 from mercer.rows import as_source
 from mercer.rows.batches import BatchSource
 from mercer.scale import Processes, local_cluster
-from mercer.scale.parcels import pack, share, travels
+from mercer.scale.parcels import pack, pack_shared, travels
 from waiting import HANG, wait_until
 
 N = 20_000  # three tiles, the last one cut
@@ -257,7 +257,7 @@ def test_what_is_no_engine_is_refused(nonsense: Any) -> None:
 
 
 def test_processes_serve_one_block_at_a_time(processes: Any) -> None:
-    with pytest.raises(EngineError, match="runs already"), mercer.on(processes):
+    with pytest.raises(EngineError, match="is running already"), mercer.on(processes):
         pass
     assert list(processes.jobs(abs, [-1, 2])) == [1, 2]
 
@@ -321,7 +321,7 @@ def test_rows_that_a_cluster_holds_are_not_for_other_processes(
 
 
 def test_parcels_share_large_arrays_and_nothing_stays(rows: Any) -> None:
-    shared = share({"X": rows, "small": np.arange(3)})
+    shared = pack_shared({"X": rows, "small": np.arange(3)})
     opened = shared.parcel.open()
     assert_array_equal(opened["X"], rows)
     assert not opened["X"].flags.writeable
@@ -541,7 +541,7 @@ def test_workers_that_end_while_results_come_are_told_once() -> None:
 
 
 def test_lost_tasks_are_told_once_where_results_come_in_between() -> None:
-    from mercer.scale.order import MANY, RETRIES, Futures, LostWorkerError, in_order
+    from mercer.scale.order import MANY, RETRIES, Futures, LostWorkerError, results_in_order
 
     left = dict.fromkeys(range(12), RETRIES)
 
@@ -553,11 +553,11 @@ def test_lost_tasks_are_told_once_where_results_come_in_between() -> None:
 
     calls = Futures(lambda call: call, wait, lambda call: True, lambda: None, lambda waiting: None)
     with pytest.warns(MercerWarning, match=f"ended {MANY} times") as caught:
-        assert list(in_order(calls, range(12), 3)) == list(range(12))
+        assert list(results_in_order(calls, range(12), 3)) == list(range(12))
     assert len(caught) == 1
     left[0] = RETRIES + 1
     with pytest.raises(EngineError, match="ran out of memory"):
-        list(in_order(calls, range(12), 3))
+        list(results_in_order(calls, range(12), 3))
 
 
 def test_ctrl_c_cancels_what_is_under_way(client: Any, many: Any) -> None:
@@ -772,7 +772,7 @@ def test_a_full_disk_does_not_end_the_fit(
     def full(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mercer.scale.checkpoints.write_archive", full)
+    monkeypatch.setattr("mercer.scale.checkpoint_folder.write_archive", full)
     model = KernelKMeans(3, rank=20, random_state=0)
     with mercer.checkpoint(tmp_path), pytest.warns(MercerWarning, match="No space left"):
         model.fit(npy)

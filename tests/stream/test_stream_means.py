@@ -13,7 +13,7 @@ from mercer.datasets import many_clusters
 from mercer.factors.mutual import neighbor_kernel
 from mercer.rows.format import RowFormat
 from mercer.stream import running_means as module
-from mercer.stream.running_means import stream_means
+from mercer.stream.running_means import start_means
 
 DOUBLE = RowFormat(np.dtype(np.float64))
 seeds = pytest.mark.parametrize("seed", range(3))
@@ -32,7 +32,7 @@ def begun(S, clusters, k, kernel=None, weights=None, seed=0):
     weights = np.ones(len(S)) if weights is None else weights
     kernel = RBF(0.05) if kernel is None else kernel
     graph = neighbor_kernel(kernel, DOUBLE, S, weights, n_neighbors=30, is_normalized=True)
-    return graph, stream_means(graph, clusters, k, np.random.default_rng(seed))
+    return graph, start_means(graph, clusters, k, np.random.default_rng(seed))
 
 
 def squared_distances(kernel, X, rows, coefficients):
@@ -67,7 +67,7 @@ def test_means_are_those_of_all_rows_in_feature_space(seed, kernel):
         assert np.array_equal(labels, found[some].argmin(axis=1))
         w = rng.integers(1, 4, 60).astype(float)
         members[labels, some] += w
-        means, joined = means.after(X[some], w)
+        means, joined = means.absorb(X[some], w)
         assert joined == pytest.approx(np.bincount(labels, w, minlength=k))
         assert means.counts == pytest.approx(members.sum(axis=1))
 
@@ -78,10 +78,10 @@ def test_threads_and_weights_do_not_matter(seed):
     X, _ = cloud(seed, 6000)
     means = begun(X[:120], np.arange(120) % 6, 6)[1]
     more = np.random.default_rng(seed).integers(1, 3, 5880)
-    one, _ = means.after(X[120:], more.astype(float))
-    two, _ = means.after(X[120:], more.astype(float), threads=2)
+    one, _ = means.absorb(X[120:], more.astype(float))
+    two, _ = means.absorb(X[120:], more.astype(float), threads=2)
     assert np.array_equal(one.centers, two.centers)
-    repeated, _ = means.after(np.repeat(X[120:], more, axis=0), np.ones(more.sum()))
+    repeated, _ = means.absorb(np.repeat(X[120:], more, axis=0), np.ones(more.sum()))
     assert repeated.centers == pytest.approx(one.centers, abs=1e-9)
     assert repeated.counts == pytest.approx(one.counts)
 
@@ -89,7 +89,7 @@ def test_threads_and_weights_do_not_matter(seed):
 def test_what_was_counts_less_when_it_is_to_be_forgotten():
     X, _ = cloud(0)
     means = begun(X[:100], np.arange(100) % 6, 6)[1]
-    kept, faded = (means.after(X[100:], np.ones(50), decay=decay)[0] for decay in (1.0, 0.5))
+    kept, faded = (means.absorb(X[100:], np.ones(50), decay=decay)[0] for decay in (1.0, 0.5))
     assert faded.counts == pytest.approx(kept.counts - 0.5 * means.counts)
     moved = [np.linalg.norm(m.centers - means.centers) for m in (kept, faded)]
     assert moved[1] > moved[0]
@@ -103,18 +103,18 @@ def test_means_go_where_rows_gain_more_than_they_lose(seed):
     X = X + 8.0 * np.eye(k, 5)[y]  # far apart
     S, totals, rng = slice(0, 120), np.arange(10.0, 16.0), np.random.default_rng(0)
     graph, means = begun(X[S], y[S], k)
-    means, _ = means.after(X[120:], np.ones(480))
-    same, weights = means.reclustered(graph, y[S], totals, rng)
+    means, _ = means.absorb(X[120:], np.ones(480))
+    same, weights = means.recluster(graph, y[S], totals, rng)
     assert np.array_equal(weights, totals)
     assert np.array_equal(same.centers, means.centers)
     assert np.array_equal(same.counts, means.counts)
     doubled = means.centers.copy()
     doubled[2] = doubled[4] + 1e-3
     crowded = replace(means, centers=doubled)
-    found, weights = crowded.reclustered(graph, y[S], totals, rng)
+    found, weights = crowded.recluster(graph, y[S], totals, rng)
     (moved,) = np.flatnonzero((found.centers != doubled).any(axis=1))
     assert moved in (2, 4)
-    fresh = stream_means(graph, y[S], k, np.random.default_rng(0))
+    fresh = start_means(graph, y[S], k, np.random.default_rng(0))
     assert found.centers[moved] == pytest.approx(fresh.centers[2])
     assert found.counts[moved] == fresh.counts[2]
     assert weights[moved] == 0
@@ -162,9 +162,9 @@ def test_other_pivots_see_the_same_means(seed, kernel, monkeypatch):
     monkeypatch.setattr(module, "FADED", 2.0)  # so that others are always chosen
     X, y = cloud(seed)
     graph, means = begun(X, y, 6, kernel)
-    means, _ = means.after(X[:70], np.ones(70))
+    means, _ = means.absorb(X[:70], np.ones(70))
     turned = replace(graph, rows=X[::-1].copy())
-    found, _ = means.reclustered(turned, y[::-1], np.zeros(6), np.random.default_rng(1))
+    found, _ = means.recluster(turned, y[::-1], np.zeros(6), np.random.default_rng(1))
     assert not np.array_equal(found.factor.pivots, means.factor.pivots)
     for some in (X, X + 0.01):
         old, new = (m.scores(m.view()(some)) for m in (means, found))
@@ -176,7 +176,7 @@ def test_pivots_follow_a_buffer_that_has_moved():
     X, y = cloud(0, 300)
     means = begun(X, y, 6)[1]
     far, _ = begun(X + 30.0, y, 6)
-    found, _ = means.reclustered(far, y, np.zeros(6), np.random.default_rng(0))
+    found, _ = means.recluster(far, y, np.zeros(6), np.random.default_rng(0))
     assert found.seen > 0.9
     assert np.abs(found.factor.pivots - X.mean(axis=0)).mean() > 20
 
@@ -249,7 +249,7 @@ def test_large_rows_of_single_precision_leave_means_finite(tmp_path):
 def test_rows_without_a_length_do_not_shorten_a_mean():
     X, y = cloud(0)
     means = begun(X, y, 6, Cosine())[1]
-    after, joined = means.after(np.zeros((100, 5)), np.ones(100))
+    after, joined = means.absorb(np.zeros((100, 5)), np.ones(100))
     assert after.centers == pytest.approx(means.centers)
     assert np.array_equal(after.counts, means.counts)
     assert joined.sum() == 100

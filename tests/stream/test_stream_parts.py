@@ -11,21 +11,21 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from mercer import RBF, Cosine, HistogramIntersection
-from mercer.factors.mutual import _mutual, neighbor_kernel, remade
+from mercer.factors.mutual import _mutual, neighbor_kernel, rebuild
 from mercer.linalg.eigenpairs import residuals
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import BlockRows
-from mercer.stream.buffer_labels import MeanCenters, points
-from mercer.stream.leverage import ridge_leverage, secular_leverage, squared_remainders
-from mercer.stream.queue import Queue
-from mercer.stream.state import row_draws
-from mercer.stream.updates import (
+from mercer.stream.centers import MeanCenters, points
+from mercer.stream.eigen_updates import (
     append,
     evict,
     leverage_of_rows,
     rows_to_keep,
 )
-from mercer.stream.warm import exchanged, label_means, relabelled
+from mercer.stream.leverage import ridge_leverage, secular_leverage, squared_remainders
+from mercer.stream.queue import Queue
+from mercer.stream.state import row_draws
+from mercer.stream.warm_start import exchange_centers, label_means, refine_labels
 
 pytestmark = pytest.mark.numeric
 
@@ -74,11 +74,11 @@ def test_the_sparse_kernel_is_that_of_the_paper(seed, p):
 def test_ties_of_new_rows_are_two_comparisons(seed, dtype):
     X = cloud(seed, 260)
     S, new, p = X[:200], X[200:], 15
-    ties = graph_of(S, p).ties(dtype)(new.astype(dtype))
+    edges = graph_of(S, p).edges(dtype)(new.astype(dtype))
     K, own = RBF(0.1).matrix(new, S), np.partition(RBF(0.1).matrix(S, S), -p, axis=1)[:, -p]
     least = np.partition(K, -p, axis=1)[:, -p]
     expected = np.where((own <= K) & (least[:, None] <= K), K, 0.0)
-    found = ties.similarities.toarray()
+    found = edges.similarities.toarray()
     if dtype is np.float64:
         assert np.array_equal(found != 0, expected != 0)
     assert ((found != 0) != (expected != 0)).mean() < 1e-3
@@ -121,8 +121,8 @@ def test_a_row_of_the_buffer_has_the_ties_it_has_there(seed):
     X = cloud(seed)
     for is_normalized in (False, True):
         graph = graph_of(X, 10, is_normalized=is_normalized)
-        ties = graph.ties(np.float64)(X)
-        again = ties.similarities.toarray() / np.sqrt(np.outer(graph.degrees, graph.degrees))
+        edges = graph.edges(np.float64)(X)
+        again = edges.similarities.toarray() / np.sqrt(np.outer(graph.degrees, graph.degrees))
         assert again == pytest.approx(graph.matrix.toarray(), abs=1e-12)
 
 
@@ -130,10 +130,10 @@ def test_a_row_without_mutual_neighbours_keeps_its_nearest():
     X = cloud(0)
     far = X[:1] + 4.0
     graph = graph_of(X, 5)
-    assert graph.ties(np.float64)(far).similarities.nnz == 0
-    ties = graph.ties(np.float64, nearest=True)(far).similarities
-    assert ties.nnz == 1
-    assert ties.indices[0] == RBF(0.1).matrix(far, X)[0].argmax()
+    assert graph.edges(np.float64)(far).similarities.nnz == 0
+    edges = graph.edges(np.float64, nearest=True)(far).similarities
+    assert edges.nnz == 1
+    assert edges.indices[0] == RBF(0.1).matrix(far, X)[0].argmax()
 
 
 @pytest.mark.parametrize("is_normalized", [False, True])
@@ -156,8 +156,8 @@ def test_kernels_of_blocks_counts_and_text(is_normalized, threads):
             is_normalized=is_normalized,
             threads=threads,
         )
-        ties = graph.ties(np.float64)(X)
-        again = ties.similarities.toarray() / np.sqrt(np.outer(graph.degrees, graph.degrees))
+        edges = graph.edges(np.float64)(X)
+        again = edges.similarities.toarray() / np.sqrt(np.outer(graph.degrees, graph.degrees))
         assert again == pytest.approx(graph.matrix.toarray(), abs=1e-12)
 
 
@@ -199,17 +199,17 @@ def test_centres_are_means_of_ties_or_of_whole_clusters(seed, is_whole, kernel):
     sizes = {"n_neighbors": 12, "is_normalized": True}
     graph = neighbor_kernel(kernel, DOUBLE, S, weights, **sizes)
     by = MeanCenters.of(graph, clusters, k, is_whole=is_whole)
-    ties = by.view(np.float64, nearest=False)(new)
-    is_tied = ties.similarities.toarray() != 0
+    edges = by.view(np.float64, nearest=False)(new)
+    is_tied = edges.similarities.toarray() != 0
     K, among = kernel.matrix(new, S), kernel.matrix(S, S)
     if not is_whole:
         scale = np.sqrt(graph.degrees / weights)
         K, among = np.where(is_tied, K, 0.0), graph.matrix.toarray() * scale * scale[:, None]
     expected = cosines_by_hand(K, is_tied, among, weights, clusters, k)
     expected /= np.sqrt(kernel.diagonal(new))[:, None]
-    found = -by.scores(ties) / 2
+    found = -by.scores(edges) / 2
     assert np.maximum(found, 0) == pytest.approx(np.maximum(expected, 0), abs=1e-9)
-    labels = by.nearest(ties)[0]
+    labels = by.nearest(edges)[0]
     some = expected.max(axis=1) > 1e-9
     assert some.any()
     assert np.array_equal(labels[some], expected.argmax(axis=1)[some])
@@ -285,12 +285,12 @@ def test_eigenpairs_follow_five_hundred_additions_and_evictions(is_normalized):
     values, vectors = values[::-1], vectors[:, ::-1]
     for start in range(500, 1500, 50):
         new = X[start : start + 50]
-        ties = graph.ties(np.float64)(new)
-        ties, phi, K_bb = graph.joining(new, ties)
+        edges = graph.edges(np.float64)(new)
+        edges, phi, K_bb = graph.join(new, edges)
         values, vectors = append(graph.matrix, values, vectors, phi.T, K_bb, 20)
-        graph = graph.with_rows(new, ties, phi, K_bb)
+        graph = graph.with_rows(new, edges, phi, K_bb)
         keep = rows_to_keep(leverage_of_rows(vectors), 50)
-        graph = graph.kept(keep)
+        graph = graph.keep(keep)
         values, vectors = evict(graph.matrix, values, vectors, keep)
         assert len(graph) == 500
     fresh, basis = eigsh(graph.matrix, 20, which="LA")
@@ -309,16 +309,16 @@ def test_leverage_of_a_candidate_is_that_of_the_bordered_matrix(seed):
     values, vectors = (part[..., ::-1] for part in np.linalg.eigh(graph.matrix.toarray()))
     values, vectors = values[:6], vectors[:, :6]
     low_rank = (vectors * values) @ vectors.T
-    ties = graph.ties(np.float64)(X[100:])
-    phi = ties.similarities
+    edges = graph.edges(np.float64)(X[100:])
+    phi = edges.similarities
     A = phi @ vectors
     rest = squared_remainders(phi, A)
-    found = secular_leverage(A, rest, ties.own, values)
+    found = secular_leverage(A, rest, edges.own, values)
     ridge = 0.7
-    ridged = ridge_leverage(A, rest, ties.own, values, ridge)
+    ridged = ridge_leverage(A, rest, edges.own, values, ridge)
     for i in range(20):
         column = phi[[i]].toarray().ravel()
-        bordered = np.block([[low_rank, column[:, None]], [column, ties.own[i]]])
+        bordered = np.block([[low_rank, column[:, None]], [column, edges.own[i]]])
         basis = np.linalg.eigh(bordered)[1]
         assert found[i] == pytest.approx((basis[-1, -6:] ** 2).sum(), abs=1e-6)
         exact = np.linalg.solve(bordered + ridge * np.eye(101), bordered)[-1, -1]
@@ -340,10 +340,10 @@ def test_reclustering_does_not_see_rotations():
     labels, weights = np.repeat([3, 1, 0, 2], 25), np.ones(100)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     for rotated in (F, F @ turn):
-        found = relabelled(rotated, weights, labels, 4, max_iter=10)
+        found = refine_labels(rotated, weights, labels, 4, max_iter=10)
         assert np.array_equal(found, labels)
     assert label_means(F, weights, labels, 4)[3] == pytest.approx(F[:25].mean(axis=0))
-    assert len(set(relabelled(F, weights, np.zeros(100, np.intp), 4, max_iter=10))) == 4
+    assert len(set(refine_labels(F, weights, np.zeros(100, np.intp), 4, max_iter=10))) == 4
 
 
 def inertia(F, weights, labels, k):
@@ -359,9 +359,9 @@ def test_centres_leave_a_cluster_that_has_two_for_two_that_share_one(seed, threa
     weights, labels = rng.uniform(1, 2, 600), truth.copy()
     labels[truth == 3] = 4  # they share a centre,
     labels[(truth == 7) & (rng.random(600) < 0.5)] = 3  # and this one has two
-    stuck = relabelled(F, weights, labels, 20, max_iter=50)
+    stuck = refine_labels(F, weights, labels, 20, max_iter=50)
     assert inertia(F, weights, stuck, 20) > 1.3 * inertia(F, weights, truth, 20)
-    freed = exchanged(F, weights, stuck, 20, rounds=3, max_iter=5, threads=threads)
+    freed = exchange_centers(F, weights, stuck, 20, rounds=3, max_iter=5, threads=threads)
     assert inertia(F, weights, freed, 20) <= inertia(F, weights, truth, 20)
 
 
@@ -371,7 +371,7 @@ def test_exchanging_centres_never_costs_more(seed, k):
     rng = np.random.default_rng(seed)
     F, weights = rng.normal(size=(200, 3)), rng.uniform(1, 2, 200)
     labels = rng.integers(0, k, 200)
-    found = exchanged(F, weights, labels, k, rounds=4, max_iter=2)
+    found = exchange_centers(F, weights, labels, k, rounds=4, max_iter=2)
     assert inertia(F, weights, found, k) <= inertia(F, weights, labels, k)
     assert found.min() >= 0
     assert found.max() < k
@@ -388,18 +388,18 @@ def test_draws_belong_to_rows():
 def test_a_queue_gives_rows_in_the_order_they_came():
     queue, rows = Queue(), np.arange(20.0)[:, None]
     for start, stop in ((0, 3), (3, 4), (4, 15), (15, 20)):
-        queue = queue.pushed(rows[start:stop], None)
+        queue = queue.push(rows[start:stop], None)
     for n in (1, 3, 4, 10, 20):
         assert np.array_equal(queue.first(n)[0], rows[:n])
-        left = queue.without(n)
+        left = queue.drop(n)
         assert len(left) == 20 - n
         if n < 20:
             assert np.array_equal(left.first(20 - n)[0], rows[n:])
-    assert np.array_equal(queue.joined().pieces[0], rows)
+    assert np.array_equal(queue.merge().pieces[0], rows)
 
 
 def test_a_remade_kernel_of_unchanged_rows_is_the_same():
     graph = graph_of(cloud(0), is_normalized=True)
-    again = remade(graph, threads=2)
+    again = rebuild(graph, threads=2)
     assert np.array_equal(again.matrix.toarray(), graph.matrix.toarray())
     assert np.array_equal(again.thresholds, graph.thresholds)

@@ -108,7 +108,7 @@ def test_clusters_of_any_shape_are_labelled_by_ties():
 @pytest.mark.numeric
 def test_rows_one_by_one_are_the_same_stream():
     X, _ = clusters(n=260)
-    with pytest.warns(MercerWarning, match="wait in the queue"):
+    with pytest.warns(MercerWarning, match="rows so far are queued"):
         slow = make().partial_fit(X[:1])
     slow.partial_fit(X[1:6])
     for row in X[6:]:
@@ -164,7 +164,7 @@ def test_streams_that_do_not_belong_together_are_refused(change, tmp_path):
         "counts": replace(means, counts=-means.counts),
         "seen": replace(means, seen=float("nan")),
         "factor": other,  # of rows with fewer columns
-        "means": means.renumbered(np.arange(3)),  # of fewer clusters
+        "means": means.renumber(np.arange(3)),  # of fewer clusters
         "kernel": replace(means, factor=replace(means.factor, kernel=RBF(3.0))),
         "format": replace(means, factor=replace(means.factor, format=RowFormat(np.dtype(float)))),
     }
@@ -205,7 +205,7 @@ def test_labels_come_from_n_clusters_rows_on():
         model.predict(X)
     model.partial_fit(X[5:6])
     assert set(model.predict(X[:6])) == set(range(6))
-    assert "first model" in model.report_.notes[0]
+    assert "provisional model" in model.report_.notes[0]
     model.partial_fit(X[6:100])
     assert model.n_queued_ == model.n_seen_ == 100
     model.partial_fit(X[100:150])
@@ -219,7 +219,7 @@ def test_labels_come_from_n_clusters_rows_on():
         (lambda X: X[:, :3], ValueError, "3 features"),
         (lambda X: X[:0], ValueError, "0 sample"),
         (lambda X: X * 1e300, ValueError, "overflow"),
-        (lambda X: sp.csr_array(X), ValueError, "one kind"),
+        (lambda X: sp.csr_array(X), ValueError, "same format"),
         (lambda X: X.astype(str), ValueError, "numeric"),
         (lambda X: X[:, 0], ValueError, "2D"),
     ],
@@ -244,7 +244,7 @@ def test_an_interrupted_batch_leaves_the_model_as_it_was(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mercer.stream.streaming_kernel_kmeans.absorbed", interrupt)
+        patch.setattr("mercer.stream.streaming_kernel_kmeans.absorb", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[200:])
     assert vars(model) == before
@@ -317,7 +317,7 @@ def test_text_beside_numbers_is_streamed():
         model.partial_fit({"text": words[part], "image": numbers[part]})
     X = {"text": words, "image": numbers}
     assert adjusted_rand_score(y, model.predict(X)) > 0.9
-    with pytest.raises(ValueError, match="one kind"):
+    with pytest.raises(ValueError, match="same format"):
         model.partial_fit({"text": words[:, :20], "image": np.c_[numbers, np.zeros((400, 10))]})
 
 

@@ -16,10 +16,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import factors
-from mercer.factors import Exact, IncompleteCholesky, Nystrom, Quantized, RandomFourier
+from mercer.factors import (
+    Approximation,
+    Exact,
+    IncompleteCholesky,
+    Nystrom,
+    Quantized,
+    RandomFourier,
+)
 from mercer.factors.landmarks import Landmarks
 from mercer.factors.names import NAMES
-from mercer.factors.neighbors import Neighbors
 from mercer.kernels import RBF, Laplacian
 
 GAMMA = 0.3
@@ -34,8 +40,7 @@ def _sized(kind: Callable[..., Any], rank: int) -> Any:
 
 
 NAMED: dict[str, Maker] = {  # the settings that a name alone stands for
-    name: partial(_sized, kind)
-    for name, kind in sorted({"landmarks": Landmarks, "neighbors": Neighbors, **NAMES}.items())
+    name: partial(_sized, kind) for name, kind in sorted(NAMES.items())
 }
 GREEDY: dict[str, Maker] = {
     "cholesky-greedy": lambda rank: IncompleteCholesky(rank, pivots="greedy"),
@@ -74,12 +79,14 @@ FACTORS = _every()
 
 
 def exported() -> set[type]:
-    """Approximations in `mercer.factors`: classes that `fit` and say what memory they take."""
+    """Approximations in `mercer.factors`."""
     members = (getattr(factors, name) for name in factors.__all__)
     return {
         member
         for member in members
-        if isinstance(member, type) and {"get_params", "fit", "memory"} <= set(dir(member))
+        if isinstance(member, type)
+        and issubclass(member, Approximation)
+        and member is not Approximation
     }
 
 

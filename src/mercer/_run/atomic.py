@@ -110,7 +110,7 @@ def _aside(target: Path) -> Path:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say which file an error is about: a full disk does not do so of itself."""
+    """Name the file in an error: the system does not do so when the disk is full."""
     try:
         yield
     except OSError as error:
@@ -121,7 +121,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @PrintableErrors()
 def check_replaceable(path: str | os.PathLike[str]) -> Path:
-    """The zarr array that `path` leads to, if it can be made or replaced; else an error, early."""
+    """The zarr array that `path` leads to, if it can be made or replaced; else an early error."""
     parent = Path(os.path.realpath(path)).parent
     if not os.access(parent, os.R_OK):
         return check_writable(path)
@@ -147,7 +147,7 @@ def _replaceable(path: str | os.PathLike[str]) -> Path:
 
 
 def _is_array(folder: Path) -> bool:
-    """Is this one zarr array (a group may hold what nobody wants to lose)?"""
+    """Whether this is one zarr array (a group may hold other data, which would be lost)."""
     if (folder / ".zarray").is_file():
         return True
     document = folder / "zarr.json"
@@ -156,7 +156,7 @@ def _is_array(folder: Path) -> bool:
 
 @PrintableErrors()
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """The file that `path` leads to, if it can be written or replaced; else an error, early."""
+    """The file that `path` leads to, if it can be written or replaced; else an early error."""
     check_links(path)
     target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path)).parent
     if target.is_dir():
@@ -190,17 +190,14 @@ def _created(temporary: Path, *, like: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(folder: Path, *, waiting: bool = False) -> Iterator[None]:
-    """Claim a folder while inside, where that can be done; a kill lets go of it."""
+    """Lock a folder while inside, where that can be done; a kill releases it."""
     if os.name != "posix":
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _descriptor(folder) as descriptor:
         with suppress(OSError):  # file systems without locks
             _lock(descriptor, waiting=waiting)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
@@ -216,12 +213,9 @@ def _remove_stale(target: Path) -> None:
     for path in (target.with_name(name) for name in names if name.endswith(".tmp")):
         with suppress(OSError):  # gone, locked, or another's
             if time.time() - path.stat().st_mtime > STALE:
-                descriptor = os.open(path, os.O_RDONLY)
-                try:
+                with _descriptor(path) as descriptor:
                     _lock(descriptor)
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
-                finally:
-                    os.close(descriptor)
 
 
 def _prefix(target: Path) -> str:
@@ -229,10 +223,7 @@ def _prefix(target: Path) -> str:
 
 
 def _lock(descriptor: int, *, waiting: bool = False) -> None:
-    """Claim what is open until it is closed or its process is gone; if it is taken, wait or fail.
-
-    Not to wait means a BlockingIOError.
-    """
+    """Lock an open file until it is closed or its process ends; wait, or raise BlockingIOError."""
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waiting else fcntl.LOCK_NB))
@@ -255,10 +246,15 @@ def _sync_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the new name itself last; Windows does so by itself and cannot open folders."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+    if os.name == "posix":
+        with _descriptor(folder) as descriptor:
+            os.fsync(descriptor)
+
+
+@contextmanager
+def _descriptor(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)

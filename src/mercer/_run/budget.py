@@ -17,25 +17,25 @@ BINARY = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def parse_bytes(amount: int | float | str) -> int:
-    """Bytes from a number or from words such as "500MB" (10⁶) or "2GiB" (2³⁰)."""
+    """Bytes from a number or from text such as "500MB" (10⁶) or "2GiB" (2³⁰)."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:[eE]\d+)?)\s*([A-Za-z]*)\s*", str(amount))
     factors = UNITS | BINARY
     if isinstance(amount, bool) or match is None or match[2].upper() not in factors:
         raise ValueError(
-            f"max_memory={amount!r} is not an amount of memory; pass bytes or words like '500MB'"
+            f"max_memory={amount!r} is not an amount of memory; pass bytes, or text like '500MB'"
         )
     n_bytes = float(match[1]) * factors[match[2].upper()]
     if n_bytes < 1:
         raise ValueError(f"max_memory={amount!r} leaves no memory; pass a positive amount")
     if n_bytes > MOST:
         raise ValueError(
-            f"max_memory={amount!r} is more than any machine has; pass bytes or words like '500MB'"
+            f"max_memory={amount!r} is more than any machine has; pass bytes, or text like '500MB'"
         )
     return int(n_bytes)
 
 
 def human_bytes(n_bytes: float) -> str:
-    """Bytes as people write them, decimal units: 1.5 GB."""
+    """Bytes with a decimal unit: 1.5 GB."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n_bytes >= size:
             return f"{n_bytes / size:.3g} {unit}"
@@ -63,7 +63,7 @@ class Budget:
         return n_bytes <= self.n_bytes
 
     def demand(self, n_bytes: int, *, what: str, advice: str) -> None:
-        """Refuse what cannot fit, before any work: the estimate, the limit and the way out."""
+        """Refuse what cannot fit, before any work, with the estimate, the limit and advice."""
         if not self.allows(n_bytes):
             raise BudgetError(
                 f"{what} needs about {human_bytes(n_bytes)} but max_memory allows "

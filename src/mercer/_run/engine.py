@@ -1,17 +1,21 @@
-"""Who runs the passes over rows: this process, unless `mercer.on` names others."""
+"""What runs the passes over rows: this process, unless `mercer.on` names an engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from mercer._run.lazy import LazyModule
+from mercer._run.setting import setting
 from mercer._run.threads import in_order
+
+_futures = LazyModule("mercer.scale.futures")  # needs Dask, which whoever has a client has
 
 
 class RowTask(Protocol):
-    """What is done to a stretch of rows; picklable, and made ready where it runs."""
+    """What is done to a block of rows; picklable, and made ready where it runs."""
 
     def ready(self) -> Callable[[Any, Any, int, int], Any]:
         """A function of (source, one number per row or None, first row, last row + 1)."""
@@ -50,19 +54,13 @@ def current_for(source: Any) -> Engine | None:
     engine, client = _engine.get(), getattr(source, "client", None)
     if engine is not None or client is None:
         return engine
-    from mercer.scale.futures import DaskEngine
+    own: Engine = _futures.DaskEngine(client)
+    return own
 
-    return DaskEngine(client)
 
-
-@contextmanager
-def running(engine: Engine | None) -> Iterator[None]:
+def running(engine: Engine | None) -> AbstractContextManager[None]:
     """Inside, passes over rows run on this engine."""
-    token = _engine.set(engine)
-    try:
-        yield
-    finally:
-        _engine.reset(token)
+    return setting(_engine, engine)
 
 
 def each(function: Callable[[Any], Any], items: Iterable[Any], threads: int) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The one door to numba: every jitted loop of Mercer is made by `jit`."""
+"""The only use of numba: every compiled loop of Mercer is made by `jit`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def jit(function: Function) -> Function:
     try:
         compiled._cache = LoopCache(function)
     except (RuntimeError, OSError):  # numba's "no locator available"; a source without a file
-        _say_once("compiled loops are not kept: every process compiles them anew")
+        _say_once("compiled loops are not kept: every process compiles them again")
     return compiled
 
 
@@ -85,7 +85,7 @@ class LoopCacheImpl(caching.CompileResultCacheImpl):
 
 
 class LoopCache(caching.FunctionCache):
-    """Numba's cache on disk, whose troubles cost time and never a fit."""
+    """Numba's cache on disk; its errors cost time and never a fit."""
 
     _impl_class = LoopCacheImpl
 
@@ -95,7 +95,7 @@ class LoopCache(caching.FunctionCache):
             return super().load_overload(sig, target_context)
         except Exception as error:  # whatever a damaged file makes of being unpickled
             log.debug("%s cannot be read from %s: %s", self._name, self._cache_path, error)
-            self._start_anew()
+            self._reset()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -104,7 +104,7 @@ class LoopCache(caching.FunctionCache):
         except Exception as error:  # a full disk, a directory that is gone, a damaged index
             log.debug("%s cannot be kept in %s: %s", self._name, self._cache_path, error)
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         """Forget what cannot be read, so that the next process finds what this one compiles."""
         try:
             self._impl.locator.ensure_cache_path()
@@ -114,7 +114,7 @@ class LoopCache(caching.FunctionCache):
 
 
 def _no_check() -> None:
-    """Numba's own places are the user's business."""
+    """Numba's own places are not checked."""
 
 
 @cache

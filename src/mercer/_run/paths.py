@@ -1,4 +1,4 @@
-"""What can be said about a path before anything is imported to read it."""
+"""Checks of a path before anything is imported to read it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def demand_path(path: str | os.PathLike[str]) -> Path:
 
 @PrintableErrors()
 def check_links(path: str | os.PathLike[str]) -> None:
-    """Refuse symbolic links that lead in a circle; whether there is a file is not asked."""
+    """Refuse symbolic links that lead in a circle; the file need not exist."""
     try:
         os.stat(path)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(
                 errno.ELOOP,
-                "this is a symbolic link that leads back to itself; name the file itself, or mend "
-                "the link",
+                "this is a symbolic link that leads back to itself; name the file itself, or "
+                "repair the link",
                 os.fspath(path),
             ) from None

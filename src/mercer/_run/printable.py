@@ -1,4 +1,4 @@
-"""Text that may hold names from outside, fit for a terminal: control characters as codes."""
+"""Text that may hold foreign names, made safe for a terminal: control characters as codes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from types import TracebackType
 
 
 def printable(text: str, *, keep: str = "\n") -> str:
-    r"""The same text, with ``\x1b`` for ESC and the like for what is not to be seen.
+    r"""The same text, with ``\x1b`` for ESC and the like for other characters that are invisible.
 
-    Names of files and columns, and texts in model files, may hold what moves a cursor, colours a
-    screen or turns the direction of writing.
+    Names of files and columns, and texts in model files, may hold characters that move the cursor,
+    colour the screen or reverse the direction of writing.
     """
     if text.isprintable():
         return text
@@ -18,7 +18,7 @@ def printable(text: str, *, keep: str = "\n") -> str:
 
 
 class PrintableErrors(ContextDecorator):
-    """Errors leave with printable messages; for the doors through which files are opened."""
+    """Errors that leave have printable messages; used wherever files are opened."""
 
     def __enter__(self) -> None:
         pass

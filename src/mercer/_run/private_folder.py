@@ -18,7 +18,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def path(name: str) -> str:
     """Where this user's directory is; OSError where the system has no place for it."""
-    if not hasattr(os, "geteuid"):  # Windows: its access lists are not looked at here
+    if not hasattr(os, "geteuid"):  # Windows: its access lists are not checked here
         raise OSError("this system does not say who owns a directory")
     folder = os.path.realpath(tempfile.gettempdir())
     if folder == os.getcwd() and not _is_shared(folder):
@@ -41,7 +41,7 @@ def make(folder: str) -> None:
 
 
 def _is_shared(folder: str | Path) -> bool:
-    """Can others write here, but not rename or remove what is ours (as in /tmp)?"""
+    """Whether others can write here, but not rename or remove what is ours (as in /tmp)."""
     mode = os.stat(folder).st_mode
     return bool(mode & OTHERS_WRITE and mode & stat.S_ISVTX)
 

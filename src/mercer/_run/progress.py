@@ -1,13 +1,15 @@
-"""Long work says how far it is, to whoever listens. Silent by default."""
+"""Progress of long work, reported to a listener; silent by default."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TypeAlias
+
+from mercer._run.setting import setting
 
 Listener: TypeAlias = Callable[[str, int, int], None]
 
@@ -21,17 +23,9 @@ def tell(stage: str, done: int, total: int) -> None:
         listener(stage, done, total)
 
 
-@contextmanager
-def listening(listener: Listener | None) -> Iterator[None]:
+def listening(listener: Listener | None) -> AbstractContextManager[None]:
     """Inside, `listener(stage, done, total)` is called as work goes on (None keeps the outer)."""
-    if listener is None:
-        yield
-        return
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return setting(_listener, listener or _listener.get())
 
 
 class LineWriter:

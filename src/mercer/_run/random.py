@@ -6,18 +6,18 @@ from numbers import Integral
 
 import numpy as np
 
-from mercer._run import checkpoint
+from mercer._run.checkpoint import current_store
 from mercer._run.types import RandomState
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """A Generator from anything scikit-learn users pass as `random_state`, or a Generator itself.
 
-    An int gives the same stream each time; a RandomState or Generator moves on, as its owner
-    expects; None is fresh entropy, or that of the checkpoint that fits are kept in.
+    An int gives the same stream each time; a RandomState or Generator is advanced, as its owner
+    expects; None is fresh entropy, or the seed of the current checkpoint.
     """
     if random_state is None:
-        store = checkpoint.current()
+        store = current_store()
         return np.random.default_rng(None if store is None else store.seed())
     if isinstance(random_state, np.random.Generator):
         return random_state

@@ -27,7 +27,7 @@ class Stage:
 
 @dataclass(slots=True)
 class Recorder:
-    """Collects what a report tells while a fit goes on."""
+    """Collects what the fit report holds while a fit goes on."""
 
     stages: list[Stage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -59,13 +59,13 @@ class Recorder:
         self.warnings.append(text)
 
     def raise_warnings(self) -> None:
-        """Tell the caller once, at the end, in one warning each."""
+        """Warn the caller at the end, once for each."""
         for text in self.warnings:
             warn(text)
 
 
 def peak_memory() -> int:
-    """The most bytes this process has held, or 0 where the system does not tell."""
+    """The most bytes this process has held, or 0 where the system does not say."""
     try:
         import resource
     except ImportError:

@@ -5,8 +5,8 @@
     n_neighbors: int = stored("int, in [1, m]")
     training_rows: FloatArray | None = unstored()
 
-A specification is a type (a record, a kernel; ``A | None`` as well) or text: a kind, and conditions
-after commas. The kinds are
+A specification is a type (a record, a kernel; ``A | None`` as well; as text "module:A or None"
+where an import would be a cycle), or text: a kind, and conditions after commas. The kinds are
 
 * ``(m, r) float64``: an array; also float (32 or 64 bits), float32, int (any width), int32, int64,
   and text (an array of strings). A letter is a size of 1 or more that is the same throughout the
@@ -28,6 +28,7 @@ import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields
+from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -35,6 +36,7 @@ import scipy.sparse as sp
 
 LARGEST_INT = 2**63
 SYMMETRIC = 1e-9  # relative: more than rounding
+REFERENCE = re.compile(r"([\w.]+):(\w+)( or None)?")
 COMMA = re.compile(r",\s*(?![^()\[\]]*[)\]])")  # outside of brackets
 KIND = re.compile(r"(?:\((?P<shape>[^)]*)\) )?(?P<kind>\w+)(?: (?P<letter>\w))?")
 SIZE = re.compile(r"(?P<letter>[A-Za-z])(?P<offset>[+-]\d+)?(?P<empty>\?)?")
@@ -107,6 +109,16 @@ def stored_fields(record: type[Any]) -> dict[str, Any]:
     return {name: specification for name, specification in found.items() if specification}
 
 
+def resolve(specification: Any) -> Any:
+    """The type, if it is given as text; any other specification as it is."""
+    found = REFERENCE.fullmatch(specification) if isinstance(specification, str) else None
+    if found is None:
+        return specification
+    module, name, is_optional = found.groups()
+    kind = getattr(import_module(module), name)
+    return kind | None if is_optional else kind
+
+
 def expect(holds: Any, problem: str) -> None:
     """Refuse a record unless the condition holds."""
     if not holds:
@@ -123,6 +135,7 @@ def check_record(record: Record) -> None:
 
 def check_value(value: Any, specification: Any, sizes: dict[str, int], name: str) -> None:
     """Refuse a value that is not as specified; sizes that are new get their letter (INOUT)."""
+    specification = resolve(specification)
     if not isinstance(specification, str):
         wanted = getattr(specification, "__name__", specification)
         expect(isinstance(value, specification), f"{name} is {_describe(value)}, not {wanted}")

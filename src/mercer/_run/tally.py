@@ -21,4 +21,4 @@ class Tally:
         return self._total
 
 
-kernel_values = Tally()  # of the process, as processor time and memory are; stages tell differences
+kernel_values = Tally()  # of the process, like its processor time; stages record differences

@@ -43,46 +43,60 @@ def in_order(
                 future.cancel()
 
 
-class _BlasLimit:
-    """BLAS limited to one thread while at least one fit or predict is inside.
+class SharedState:
+    """State of the process that the first caller inside sets and the last one restores.
 
-    The limit is a property of the process, not of a caller, so concurrent fits share one count:
-    the first sets it, the last restores it.
+    Concurrent callers share one count. In a child of a fork nobody is inside.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start: Callable[[], None], end: Callable[[], None]) -> None:
+        self.start, self.end = start, end
+        self._forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
         self.lock = threading.Lock()
         self.inside = 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            if self.inside == 0:
+                self.start()
+            self.inside += 1  # last: an interrupt before leaves the count right
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.inside -= 1
+                if self.inside == 0:
+                    self.end()
+
+
+class _BlasLimit:
+    """BLAS limited to one thread, which is a property of the process."""
+
+    def __init__(self) -> None:
         self.controller: Any = None
         self.limiter: Any = None
 
-    def enter(self) -> None:
-        with self.lock:
-            if self.inside == 0:
-                if self.controller is None:
-                    import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
-                    from threadpoolctl import ThreadpoolController
+    def start(self) -> None:
+        if self.controller is None:
+            import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
+            from threadpoolctl import ThreadpoolController
 
-                    self.controller = ThreadpoolController()
-                _take_control()
-                self.limiter = self.controller.limit(limits=1, user_api="blas")
-            self.inside += 1  # last: an interrupt before leaves the count right
+            self.controller = ThreadpoolController()
+        _take_control()
+        self.limiter = self.controller.limit(limits=1, user_api="blas")
 
-    def leave(self) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                _take_control()
-                self.limiter.restore_original_limits()
-
-    def forget(self) -> None:
-        """In a child of a fork: whoever held the lock, or was inside, is not here."""
-        self.lock = threading.Lock()
-        self.inside = 0
+    def end(self) -> None:
+        _take_control()
+        self.limiter.restore_original_limits()
 
 
 def _take_control() -> None:
-    """Let this thread set the limit: newer threadpoolctl heeds the first one that ever did."""
+    """Let this thread set the limit: newer threadpoolctl obeys only the first one that ever did."""
     import threadpoolctl
 
     openblas: Any = getattr(threadpoolctl, "OpenBLASController", None)
@@ -90,32 +104,28 @@ def _take_control() -> None:
         openblas.clear_controlling_thread(force=True)
 
 
-_blas_limit = _BlasLimit()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_blas_limit.forget)
+_limit = _BlasLimit()
+_limited_blas = SharedState(_limit.start, _limit.end)
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Inside, a matrix product uses one thread: its bits do not depend on the core count.
 
-    Similarities that underflow to 0 are what they should be, whatever the caller told numpy; and
-    Ctrl-C in a compiled loop, which numba turns into a SystemError, leaves as what it is.
+    Similarities may underflow to 0, whatever numpy's error state of the caller; and Ctrl-C in a
+    compiled loop, which numba turns into a SystemError, is raised as KeyboardInterrupt.
     """
-    _blas_limit.enter()
     try:
-        with np.errstate(under="ignore"):
+        with _limited_blas(), np.errstate(under="ignore"):
             yield
     except SystemError as error:
         if _was_interrupted(error):
             raise KeyboardInterrupt from None
         raise
-    finally:
-        _blas_limit.leave()
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Is Ctrl-C among the causes of this error?"""
+    """Whether Ctrl-C is among the causes of this error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
     return error is not None

@@ -10,7 +10,7 @@ from types import FrameType
 from mercer._run.printable import printable
 from mercer.exceptions import MercerWarning
 
-BETWEEN = ("mercer", "sklearn", "joblib", "contextlib")  # modules between that line and here
+BETWEEN = ("mercer", "sklearn", "joblib", "contextlib")  # modules between that line and this one
 
 
 def warn(text: str, category: type[Warning] = MercerWarning) -> None:

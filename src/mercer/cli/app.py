@@ -94,8 +94,9 @@ def plan(
 ) -> None:
     """Estimate what `mercer cluster` would need: passes, bytes, blocks, memory and minutes.
 
-    A few rows are clustered to measure the speed of this machine. If the work does not fit into
-    --max-memory, the error suggests settings that would: exit code 1.
+    A few rows are clustered to measure the speed of this machine. If the
+    work does not fit into --max-memory, the error suggests settings that
+    would: exit code 1.
     """
     from mercer.cli.show import show_json
     from mercer.rows import as_source
@@ -111,55 +112,69 @@ def plan(
 
 @app.command()
 def predict(
+    *,
     model: options.SavedModel,
     file: options.InputFile,
-    out: options.RequiredLabelsFile,
     columns: options.Columns = None,
     max_memory: options.MaxMemory = None,
     n_jobs: options.Jobs = None,
     engine: options.Engine = "loop",
     scheduler: options.Scheduler = None,
     workers: options.Workers = None,
+    out: options.RequiredLabelsFile,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Label the rows of a file by a saved model."""
     from mercer.cli.show import show_json, show_written
-    from mercer.cli.work import predict_file
+    from mercer.cli.work import check_outputs, load_model
+    from mercer.rows import as_source
 
-    resources: Any = {"max_memory": max_memory, "n_jobs": n_jobs}
     with engine_running(engine, scheduler=scheduler, workers=workers), progress(quiet=quiet):
-        n_rows = predict_file(model, file, labels=out, columns=columns, **resources)
+        check_outputs(inputs=[file, model], labels=out)
+        estimator = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
+        source = as_source(file, columns=columns)
+        estimator.predict(source, out=out)
     if json:
-        show_json({"n_rows": n_rows}, {"labels": out})
+        show_json({"n_rows": source.n_rows}, {"labels": out})
     elif not quiet:
-        show_written({f"labels of {n_rows:,} rows": out})
+        show_written({f"labels of {source.n_rows:,} rows": out})
 
 
 @app.command()
 def report(
+    *,
     model: options.SavedModel,
     file: options.InputFile,
-    out: options.ReportOut,
-    title: options.Title = None,
     columns: options.Columns = None,
     random_state: options.Seed = None,
     max_memory: options.MaxMemory = None,
     n_jobs: options.Jobs = None,
+    out: options.ReportOut,
+    title: options.Title = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Make a page about a saved model and the rows of a file: one HTML file, for any browser."""
     from mercer.cli.show import show_json, show_written
-    from mercer.cli.work import report_file
+    from mercer.cli.work import check_outputs, load_model, write_report
+    from mercer.rows import as_source
 
-    resources: Any = {"max_memory": max_memory, "n_jobs": n_jobs}
     with progress(quiet=quiet):
-        found = report_file(
-            model, file, out=out, title=title, columns=columns, seed=random_state, **resources
+        check_outputs(inputs=[file, model], report=out)
+        estimator = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
+        if "report_" not in vars(estimator):
+            raise ValueError(f"{model} holds no report; fit the model again and save it")
+        source = as_source(file, columns=columns)
+        write_report(
+            out,
+            estimator,
+            source,
+            title=file.name if title is None else title,
+            seed=random_state or 0,
         )
     if json:
-        show_json(found.to_dict(), {"report": out})
+        show_json(estimator.report_.to_dict(), {"report": out})
     elif not quiet:
         show_written({"report": out})
 
@@ -211,8 +226,9 @@ def segment(
 ) -> None:
     """Segment images: a picture of the segments, their labels, or both.
 
-    Several images are segmented one by one, and --out and --labels name folders. An image that
-    cannot be read is reported at the end, after the others are done: exit code 1.
+    Several images are segmented one by one, and --out and --labels name
+    folders. An image that cannot be read is reported at the end, after the
+    others are done: exit code 1.
     """
     from mercer.cli.segment import plan_files, segment_files
     from mercer.cli.show import show_json, show_segments
@@ -250,8 +266,9 @@ def stream(
 ) -> None:
     """Cluster a stream of rows: labels are written as rows are read.
 
-    The model holds the rows that still wait for a batch and the state of the random draws, so that
-    a run that was stopped continues with --resume and ends with the same result.
+    The model holds the rows that still wait for a batch and the state of the
+    random draws, so that a run that was stopped continues with --resume and
+    ends with the same result.
     """
     if json and out is None:
         raise typer.BadParameter("labels go to standard output without --out FILE: add it")
@@ -281,11 +298,9 @@ def stream(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write.")] = Path(
-        "demo-output"
-    ),
-    rows: Annotated[int, typer.Option("--rows", min=100, help="Rows to make.")] = 20_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed.")] = 0,
+    rows: options.DemoRows = 20_000,
+    random_state: options.Seed = 0,
+    out: options.DemoFolder = Path("demo-output"),
     json: options.Json = False,
 ) -> None:
     """Cluster a synthetic file end to end, compare with k-means, draw a picture."""
@@ -296,6 +311,6 @@ def demo(
     from mercer.cli.show import show_json
 
     with redirect_stdout(StringIO()) if json else nullcontext():
-        scores = run_demo(out, n_rows=rows, seed=seed)
+        scores = run_demo(out, n_rows=rows, seed=random_state)
     if json:
         show_json({"scores": scores}, {"folder": out})

@@ -16,17 +16,18 @@ from typing import Annotated, Any, get_args
 import typer
 
 from mercer.cli.domains import Domain, MemoryAmounts, Numbers
-from mercer.cli.help_text import SHARED, help_of
+from mercer.cli.help_text import help_of
 from mercer.cli.signatures import Parameter, names_in, parameters_of
 from mercer.cli.vocabulary import SPELLINGS, in_options, option_of
 
 MODEL, RESOURCES = "Model", "Resources"
+SHARED = "mercer.estimators:KernelKMeans"  # has the parameters that all estimators share
 LEFT_OUT = ("verbose",)  # the command line has --quiet
 
 PANELS = {"max_memory": RESOURCES, "n_jobs": RESOURCES}
 METAVARS = {"gamma": "GAMMA", "train_size": "N|SHARE"}
 TABLES = {  # names of objects that a parameter takes: a new name is a new line there
-    "kernel": "mercer.kernels.names:NAMES",
+    "kernel": "mercer.kernels.registry:NAMES",
     "approximation": "mercer.factors.names:NAMES",
     "gamma": "mercer.kernels.bandwidth:Rule",
     "criterion": "mercer.partitions.codebooks:ENCODINGS",

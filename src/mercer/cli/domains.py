@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """An interval of whole or real numbers; a bound of None is none."""
+    """An interval of whole or real numbers; None means no bound."""
 
     is_whole: bool
     low: float | None = None
     high: float | None = None
-    closed: str = "both"  # as scikit-learn has it: "left", "right", "both" or "neither"
+    closed: str = "both"  # "left", "right", "both" or "neither", as in scikit-learn
 
     def __contains__(self, value: Any) -> bool:
         if isinstance(value, str) or not math.isfinite(value):
@@ -46,7 +46,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """All values of an option; a domain of nothing is that of Python objects."""
+    """All values of an option; an empty domain means Python objects, which cannot be typed."""
 
     numbers: tuple[Numbers, ...] = ()
     words: tuple[str, ...] = ()
@@ -63,6 +63,8 @@ class Domain:
         )
 
     def __contains__(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return self.is_flag
         return value in self.words or any(value in numbers for numbers in self.numbers)
 
     def __str__(self) -> str:

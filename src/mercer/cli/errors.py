@@ -30,17 +30,14 @@ def readable_errors(*, debug: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         say("interrupted; no output was left half-written", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    except (ValueError, TypeError, OSError, MemoryError, EngineError, MissingExtraError) as error:
-        if debug or getattr(error, "errno", None) == errno.EPIPE:
-            raise
-        say(f"error: {paragraph(error)}", err=True)
-        raise typer.Exit(1) from None
     except (typer.BadParameter, typer.Exit, typer.Abort):  # handled by typer
         raise
     except Exception as error:
-        if debug:
+        if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
-        say(f"error: {unexpected(error)}", err=True)
+        expected = (ValueError, TypeError, OSError, MemoryError, EngineError, MissingExtraError)
+        text = paragraph(error) if isinstance(error, expected) else unexpected(error)
+        say(f"error: {text}", err=True)
         raise typer.Exit(1) from None
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mercer.cli.domains import Domain
-from mercer.cli.signatures import Parameter, parameters_of
+from mercer.cli.signatures import Parameter
 from mercer.cli.vocabulary import option_of
 
-SHARED = "mercer.estimators:KernelKMeans"  # describes the parameters that all estimators have
 OBJECTS = re.compile(r"\b(objects?|functions?|callables?|arrays?)\b")
 CLAUSE = re.compile(
     r"((?:\((?:[^()]|\([^()]*\))*\)|(?!; |\. (?=[A-Z\"`(])).)+)"  # up to the first "; " or ". "
@@ -21,9 +20,7 @@ CLAUSE = re.compile(
 def help_of(owners: Mapping[str, Parameter], domain: Domain, n_methods: int) -> str:
     """A sentence of the docstring, the words to choose from, whose option it is, its default."""
     first = next(iter(owners.values()))
-    described = [*owners.values(), *filter(None, [parameters_of(SHARED).get(first.name)])]
-    text = next((p.description for p in described if not p.description.startswith("as in ")), "")
-    sentence, default = summarize(text, first.default)
+    sentence, default = summarize(first.description, first.default)
     defaults = "; ".join(filter(None, [default, *_other_defaults(owners, first.default)]))
     parts = [_with_choices(sentence, domain), *_limits(owners, n_methods)]
     return " ".join([*parts, f"(default {defaults})"] if defaults else parts) + "."

@@ -44,6 +44,18 @@ def file_option(*names: str, help: str) -> Any:
     return option(*names, metavar="FILE", help=help)
 
 
+def method_option(default: str) -> Any:
+    """The option that chooses the estimator."""
+    return option(
+        "--method",
+        panel=MODEL,
+        metavar="NAME",
+        takes=lambda text: Domain(words=tuple(METHODS)).read(text),
+        autocompletion=lambda: list(METHODS),
+        help=f"{Domain(words=tuple(METHODS)).choices} ({default}).",
+    )
+
+
 # Input
 
 InputFile: TypeAlias = Annotated[
@@ -88,23 +100,9 @@ InputFormat: TypeAlias = Annotated[
 
 # Model
 
-Method: TypeAlias = Annotated[
-    Any,
-    option(
-        "--method",
-        panel=MODEL,
-        takes=Domain(words=tuple(METHODS)),
-        help=f"{', '.join(METHODS)} (default {DEFAULT_METHOD}).",
-    ),
-]
+Method: TypeAlias = Annotated[Any, method_option(f"default {DEFAULT_METHOD}")]
 TuneMethod: TypeAlias = Annotated[
-    Any,
-    option(
-        "--method",
-        panel=MODEL,
-        takes=Domain(words=tuple(METHODS)),
-        help=f"{', '.join(METHODS)} (default {TUNE_METHOD}, which shares work between pairs).",
-    ),
+    Any, method_option(f"default {TUNE_METHOD}, which shares work between candidates")
 ]
 ClusterGrid: TypeAlias = Annotated[
     Any,
@@ -261,6 +259,18 @@ LabelImage: TypeAlias = Annotated[
         "--labels",
         help="Write the labels as grey values (.png) or numbers (.npy); several images: into this "
         "folder.",
+    ),
+]
+DemoFolder: TypeAlias = Annotated[
+    Path, option("--out", "-o", metavar="DIR", help="Folder of the results (default demo-output).")
+]
+DemoRows: TypeAlias = Annotated[
+    Any,
+    option(
+        "--rows",
+        panel=MODEL,
+        takes=Domain((Numbers(is_whole=True, low=100),)),
+        help="Number of rows (default 20000).",
     ),
 ]
 Json: TypeAlias = Annotated[

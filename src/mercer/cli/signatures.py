@@ -100,7 +100,7 @@ def _source(module: str) -> ast.Module:
     for name in accumulate(module.split("."), "{}.{}".format):
         spec = PathFinder.find_spec(name, path)
         if name == root and root in sys.modules:
-            path = sys.modules[root].__path__
+            path = getattr(sys.modules[root], "__path__", None)
         elif spec is not None:
             path = spec.submodule_search_locations
     if spec is None or not isinstance(spec.loader, SourceFileLoader):

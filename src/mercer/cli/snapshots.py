@@ -227,14 +227,13 @@ def save_snapshot(
 def load_snapshot(estimator: Any, path: Path | None) -> tuple[Any, Record]:
     """The model of a snapshot and its record; the estimator itself if there is no snapshot yet."""
     from mercer.io.model import read_model
-    from mercer.stream import StreamingKernelKMeans
 
     if path is None:
         raise ValueError("--resume needs --model FILE, the snapshot to resume from")
     if not path.exists():
         return estimator, Record()
     model, notes = read_model(path)
-    if not isinstance(model, StreamingKernelKMeans):
+    if type(model) is not type(estimator):
         raise ValueError(f"{path} holds a {type(model).__name__}, not a streaming model")
     record = Record.of(notes.get("stream"))
     if record is None or record.n_rows != model.n_seen_:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mercer.report import Report
-
+from typing import Any
 
 REPORTS = (".html", ".md", ".json")
 
@@ -37,55 +33,11 @@ def cluster_file(
         save(fitted, model)
     if report is not None:
         seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
-        _write_report(report, fitted, source, title=file.name, seed=seed)
+        write_report(report, fitted, source, title=file.name, seed=seed)
     return fitted
 
 
-def predict_file(
-    model: Path,
-    file: Path,
-    *,
-    labels: Path,
-    columns: Sequence[str] | None = None,
-    max_memory: str | None = None,
-    n_jobs: int | None = None,
-) -> int:
-    """Write the label of each row of a file by a saved model; return the number of rows."""
-    from mercer.rows import as_source
-
-    check_outputs(inputs=[file, model], labels=labels)
-    estimator = _load_model(model, max_memory=max_memory, n_jobs=n_jobs)
-    source = as_source(file, columns=columns)
-    estimator.predict(source, out=labels)
-    return source.n_rows
-
-
-def report_file(
-    model: Path,
-    file: Path,
-    *,
-    out: Path,
-    title: str | None = None,
-    columns: Sequence[str] | None = None,
-    seed: int | None = None,
-    max_memory: str | None = None,
-    n_jobs: int | None = None,
-) -> Report:
-    """Write a page about a saved model and the rows of a file; return the report of the model."""
-    from mercer.rows import as_source
-
-    check_outputs(inputs=[file, model], report=out)
-    estimator = _load_model(model, max_memory=max_memory, n_jobs=n_jobs)
-    if not hasattr(estimator, "report_"):
-        raise ValueError(f"{model} holds no report; fit the model again and save it")
-    source = as_source(file, columns=columns)
-    name = file.name if title is None else title
-    _write_report(out, estimator, source, title=name, seed=seed or 0)
-    report: Report = estimator.report_
-    return report
-
-
-def _load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> Any:
+def load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> Any:
     """A saved model; resources that are given replace its own."""
     from mercer.io import load
 
@@ -94,7 +46,7 @@ def _load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> An
     return load(path, max_memory=max_memory).set_params(**given)
 
 
-def _write_report(path: Path, model: Any, source: Any, *, title: str, seed: int) -> None:
+def write_report(path: Path, model: Any, source: Any, *, title: str, seed: int) -> None:
     """Write the page, or the report alone, depending on the suffix."""
     from mercer._run.atomic import replacing
     from mercer._run.progress import tell

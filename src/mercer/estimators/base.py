@@ -23,12 +23,12 @@ from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer._run.warn import warn
-from mercer.estimators.problem import check_features, checked_source, sampled_rows
+from mercer.estimators.preparation import check_features, checked_source, sampled_rows
 from mercer.factors.base import CountedLabels
 from mercer.factors.dense import DenseFactor
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.names import is_precomputed
+from mercer.kernels.registry import is_precomputed
 from mercer.partitions.assignment import tiles_of
 from mercer.partitions.label_store import keeping_labels, store_for
 from mercer.partitions.quality import Quality, measure
@@ -161,6 +161,10 @@ class Estimator(BaseEstimator):
             fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
         return fitted
 
+    def automatic_choice(self) -> Any:
+        """The `Selection` behind an automatic bandwidth or number of clusters, or None."""
+        return vars(self).get("selection_")
+
     def _install(self, fitted: dict[str, Any]) -> Any:
         """All fitted state, at once and last; what an earlier fit left goes."""
         kept = {n: v for n, v in vars(self).items() if not n.endswith("_") or n[0] == "_"}
@@ -237,7 +241,17 @@ class Clusterer(ClusterMixin, Estimator):
     sent to other processes.
     """
 
+    compares_at_once = False  # many bandwidths and numbers of clusters, without a fit for each
+
+    def default_criterion(self) -> str:
+        """The criterion that `mercer.selection.search` judges this estimator's models by."""
+        return "bas"
+
     def _labeller(self) -> Callable[[], Callable[[Any], CountedLabels]]:
+        raise NotImplementedError
+
+    def _cluster_distances(self, X: Any) -> FloatArray:
+        """How far each row is from each cluster, in the space that decides: (n, k)."""
         raise NotImplementedError
 
     def _embedder(self) -> Callable[[], Callable[[Any], FloatArray]]:

@@ -13,7 +13,7 @@ from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, RandomState
 from mercer.estimators.base import Transformer
 from mercer.estimators.needs import Work, dense_memory
-from mercer.estimators.problem import prepare_problem
+from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
 from mercer.factors.names import as_dense_approximation
 from mercer.factors.problem import Problem, fit_factor

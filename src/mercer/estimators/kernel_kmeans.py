@@ -16,13 +16,13 @@ from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, kmeans_memory
-from mercer.estimators.problem import checked_weights, prepare_problem
+from mercer.estimators.preparation import checked_weights, prepare_problem
 from mercer.factors.base import Approximation
 from mercer.factors.dense import LinearScores
 from mercer.factors.names import as_dense_approximation
 from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.lloyd import Partition
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import FULL_SWEEPS, label_rows, refine_centers
@@ -31,7 +31,7 @@ from mercer.partitions.resampling import FitEvidence, by_centers, judges
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
 from mercer.rows.source import Source
-from mercer.selection.bandwidth_comparison import compare_bandwidths, comparison_memory
+from mercer.selection.bandwidth_comparison import BandwidthComparison
 from mercer.trust.diagnosis import diagnose
 
 DEFAULT_RANK = 256
@@ -83,11 +83,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     max_memory : int, str or None, default=None
         Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
     n_jobs : int or None, default=None
-        Number of threads.
+        Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
         1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
+        Seed of all draws; the same seed gives the same labels.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             k = self._feasible_clusters(self.n_clusters, problem, record)
             if kernel.is_automatic:
                 with record.stage("bandwidth"):
-                    problem = compare_bandwidths(problem, k)
+                    problem = BandwidthComparison(k).choose(problem)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
                 factor = factor.dense(problem.sample, rng=rng, threads=threads)
@@ -310,8 +310,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         sweeps = ((full,) if is_sampled else ()) + (Sweep("labels"),)
         k = int(self.n_clusters)
         solving = partial(kmeans_memory, k)
-        compared = comparison_memory(sample_rows) if kernel.is_automatic else 0
+        compared = BandwidthComparison(k).memory(sample_rows) if kernel.is_automatic else 0
         return Work(approximation, sample_rows, sweeps, k, solving=solving, before=compared)
+
+    def _cluster_distances(self, X: Any) -> FloatArray:
+        return self.transform(X).astype(np.float64)
 
     def _labeller(self) -> Any:
         return self._scores().counted_labels

@@ -21,11 +21,11 @@ from mercer.embeddings.kpca import PrincipalMap, principal_map
 from mercer.estimators.base import Transformer
 from mercer.estimators.needs import Work, component_memory
 from mercer.estimators.preimage import PreImage, fit_preimage
-from mercer.estimators.problem import prepare_problem
+from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
 from mercer.factors.names import as_dense_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.names import as_kernel, is_precomputed
+from mercer.kernels.registry import as_kernel, is_precomputed
 from mercer.linalg.products import row_products
 from mercer.rows.rows import BlockRows, Rows, cast, part
 from mercer.rows.source import Source, spans

@@ -26,10 +26,11 @@ from mercer.embeddings.scores import (
 from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
-from mercer.estimators.problem import checked_weights, prepare_problem
+from mercer.estimators.preparation import checked_weights, prepare_problem
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.names import as_kernel, is_precomputed
+from mercer.kernels.base import Kernel
+from mercer.kernels.registry import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import label_rows
 from mercer.partitions.codebooks import Codebook
@@ -37,11 +38,10 @@ from mercer.partitions.codes import CodeLabels
 from mercer.partitions.criteria import criterion
 from mercer.partitions.encode import encode
 from mercer.partitions.resampling import FitEvidence, Resampler, by_scores, judges
-from mercer.rows.sample import subsample
+from mercer.rows.sample import Sample, subsample
 from mercer.rows.source import Source
 from mercer.rows.weights import in_own_unit
-from mercer.selection.grid import Grid, check_judges, score_grid, split
-from mercer.selection.result import Selection
+from mercer.selection.grid import search_grid
 from mercer.trust.diagnosis import diagnose
 
 DEFAULT_RANK = 256
@@ -100,11 +100,11 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     max_memory : int, str or None, default=None
         Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
     n_jobs : int or None, default=None
-        Number of threads.
+        Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
         1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
+        Seed of all draws; the same seed gives the same labels.
 
     Attributes
     ----------
@@ -151,6 +151,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     3
     """
 
+    compares_at_once = True
+
     _fitted_fields: ClassVar[dict[str, Any]] = Clusterer._fitted_fields | {
         "eigenvalues_": "(k-1,) float, finite",
         "coefficients_": "(m, k-1) float64, finite",
@@ -160,7 +162,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "cluster_weights_": "(k,) float, finite",
         "n_clusters_": "int k",
         "n_iter_": "int",
-        "selection_": Selection | None,
+        "selection_": "mercer.selection.result:Selection or None",
     }
     _parameter_constraints = {  # noqa: RUF012
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -245,9 +247,10 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 )
             train = self._training_problem(problem, rng=rng)
             with record.stage("factor"):
-                first = self._cholesky_problem(train, rng=rng)
+                kernel = self._cholesky_kernel(train.sample, rng) or train.kernel
+                first = replace(train, kernel=kernel)
                 factor = fit_factor(approximation, first, rng=rng, threads=threads)
-                factor = factor.dense(first.sample, rng=rng, threads=threads)
+                factor = factor.dense(train.sample, rng=rng, threads=threads)
             with record.stage("eigenvectors"):
                 found = weighted_kpca(
                     factor.training_rows, train.sample.weights, max(k - 1, 0), rng=rng
@@ -315,7 +318,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         outlier: float,
         n_validation: int,
         threads: int,
-    ) -> Selection:
+    ) -> Any:
         """What `mercer.selection.search` asks for, and checks: the criterion of all pairs."""
         self._validate_params()
         approximation = self._parts(1)
@@ -388,14 +391,12 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         weights = np.maximum(drawn.weights, priorities[order[n_train]])
         return replace(problem, sample=replace(drawn, weights=weights))
 
-    def _cholesky_problem(self, train: Problem, *, rng: np.random.Generator) -> Problem:
-        """The same rows with the kernel that the factor is made of."""
+    def _cholesky_kernel(self, sample: Sample, rng: np.random.Generator) -> Kernel | None:
+        """The kernel that the factor is made of, where it is not that of the scores."""
         if self.kernel_cholesky is None:
-            return train
-        sample = train.sample
+            return None
         kernel = as_kernel(self.kernel_cholesky).in_units(sample.format.exponent)
-        kernel = kernel.resolve(sample.rows, sample.weights, rng=rng)
-        return replace(train, kernel=kernel)
+        return kernel.resolve(sample.rows, sample.weights, rng=rng)
 
     def _choose(
         self,
@@ -405,7 +406,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         *,
         rng: np.random.Generator,
         threads: int,
-    ) -> tuple[Problem, int, Selection | None]:
+    ) -> tuple[Problem, int, Any]:
         """The kernel and the number of clusters: as given, or by the criterion."""
         n = len(problem.sample)
         is_auto = self.n_clusters == "auto"
@@ -457,33 +458,22 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         encoding: Any = None,
         balance: float | None = None,
         outlier: float = 0.0,
-    ) -> Selection:
+    ) -> Any:
         """The criterion on held-out rows, for all pairs."""
-        n_train = min(self._n_train(len(problem.sample)), n_most)
-        train, validation = split(problem.sample, n_train, n_validation or n_most, rng=rng)
-        check_judges(len(validation), sizes[-1])
-        kernel: Any = problem.kernel
-        cholesky = self._cholesky_problem(replace(problem, sample=train), rng=rng).kernel
-        grid = Grid(
-            train,
-            validation,
-            sizes,
-            approximation,
-            self.encoding if encoding is None else encoding,  # type: ignore[arg-type]
-            float(self.balance if balance is None else balance),
-            outlier,
-            cholesky if self.kernel_cholesky is not None else None,
-        )
-        kernels = [problem.with_gamma(gamma) for gamma in gammas] or [kernel]
-        scores = score_grid(grid, kernels, rng=rng, threads=threads)
-        return Selection(
-            grid.encoding,
-            grid.balance,
-            sizes,
-            gammas or (None,),
-            scores,
-            len(train),
-            len(validation),
+        return search_grid(
+            problem,
+            [problem.with_gamma(gamma) for gamma in gammas],
+            approximation=approximation,
+            sizes=sizes,
+            gammas=gammas,
+            n_train=min(self._n_train(len(problem.sample)), n_most),
+            n_validation=n_validation or n_most,
+            encoding=self.encoding if encoding is None else encoding,
+            balance=float(self.balance if balance is None else balance),
+            outlier=outlier,
+            cholesky_kernel=self._cholesky_kernel,
+            rng=rng,
+            threads=threads,
         )
 
     def _separable_clusters(self, k: int, found: WeightedKpca, record: Recorder) -> int:
@@ -579,6 +569,9 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         sweeps = (Sweep("labels"),)
         return Work(self._parts(k), n_train, sweeps, k, trial, solving, dense_memory)
 
+    def default_criterion(self) -> str:
+        return self.encoding
+
     def _labeller(self) -> Any:
         return self._fitted_labeller().counted_labels
 
@@ -637,7 +630,7 @@ class KscFit:
     degrees: FloatArray
     labels: IdArray | None
     weights: FloatArray
-    selection: Selection | None
+    selection: Any
     n_iter: int
     trust: Any
 
@@ -648,7 +641,7 @@ def _resampler(F: FloatArray, train: Problem, k: int) -> Resampler:
     return by_scores(F[some], train.sample.weights[some], k)
 
 
-def _warn_of_rivals(selection: Selection, record: Recorder) -> None:
+def _warn_of_rivals(selection: Any, record: Recorder) -> None:
     """Say so where the number of clusters is not clear."""
     best, *others = selection.ranking()
     if best.score >= CLEAR_SCORE and (not others or others[0].score < best.score - CLEAR_GAP):
@@ -660,7 +653,7 @@ def _warn_of_rivals(selection: Selection, record: Recorder) -> None:
     )
 
 
-def _selection_note(selection: Selection, *, is_auto: bool) -> str:
+def _selection_note(selection: Any, *, is_auto: bool) -> str:
     """How the number of clusters and the bandwidth were chosen."""
     best, others = selection.best, selection.ranking()[1:3]
     what = f"n_clusters={best.n_clusters}" if is_auto else ""

@@ -234,8 +234,8 @@ def point_memory(n_vectors: int, approximation: Any, n_rows: int, itemsize: int)
 
 def _smaller(needs: Needs, budget: Budget) -> str:
     """Which rank would fit, in words; nothing where none would."""
-    rank = getattr(needs.work.approximation, "rank", None)
-    if not isinstance(rank, int):
+    rank = needs.work.approximation.fixed_rank()
+    if rank is None:
         return ""
 
     def fits(smaller: int) -> bool:

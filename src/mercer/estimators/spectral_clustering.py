@@ -29,11 +29,11 @@ from mercer.embeddings.gaps import (
 )
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, eigen_memory, point_memory
-from mercer.estimators.problem import prepare_problem
+from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation, Factor, SpectralMap
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.names import as_kernel, is_precomputed
+from mercer.kernels.registry import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.assignment import label_rows
@@ -99,11 +99,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     max_memory : int, str or None, default=None
         Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
     n_jobs : int or None, default=None
-        Number of threads.
+        Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
         1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
+        Seed of all draws; the same seed gives the same labels.
 
     Attributes
     ----------
@@ -505,6 +505,10 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         n_vectors *= 1 if self.ensemble is None else WIDEST
         solving, kept = partial(eigen_memory, n_vectors), partial(point_memory, n_vectors)
         return Work(approximation, sample_rows, sweeps, most, solving=solving, kept=kept)
+
+    def _cluster_distances(self, X: Any) -> FloatArray:
+        cosines = self.transform(X) @ self._fitted_labeller().directions.T
+        return np.sqrt(2.0 * np.clip(1.0 - cosines, 0.0, 2.0))
 
     def _labeller(self) -> Any:
         return self._fitted_labeller().counted_labels

@@ -87,12 +87,12 @@ def mutual_entries(K, thresholds, p, nearest, indptr):
 
 
 @jit
-def tied_sums(K, indptr, indices, labels, coefficients, members, starts, whole, floor, out_indptr):
-    """Σ_i a_i K_xi for each group in which row x has a tie: over these ties, or the whole group.
+def edge_sums(K, indptr, indices, labels, coefficients, members, starts, whole, floor, out_indptr):
+    """Σ_i a_i K_xi for each group to which row x has an edge: over these edges, or the whole group.
 
-    K: (n, s). indptr, indices: the ties. labels, coefficients: (s,). members: (s,) rows by group,
+    K: (n, s). indptr, indices: the edges. labels, coefficients: (s,). members: (s,) rows by group,
     from starts (k + 1,) on. Sums below `floor` are raised to it. out_indptr: OUT (n + 1,).
-    Returns indices and data of the sums as CSR, groups in the order of their first tie.
+    Returns indices and data of the sums as CSR, groups in the order of their first edge.
     """
     n, k = K.shape[0], len(starts) - 1
     groups, sums = np.empty(4 * n + k, np.int32), np.empty(4 * n + k)
@@ -101,8 +101,8 @@ def tied_sums(K, indptr, indices, labels, coefficients, members, starts, whole, 
     for x in range(n):
         if at + k > len(sums):
             groups, sums = grown(groups, 2 * len(sums) + k), grown(sums, 2 * len(sums) + k)
-        for tie in range(indptr[x], indptr[x + 1]):
-            j = indices[tie]
+        for edge in range(indptr[x], indptr[x + 1]):
+            j = indices[edge]
             c = labels[j]
             if seen[c] != x:
                 seen[c], place[c] = x, at

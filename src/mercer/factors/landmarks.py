@@ -32,6 +32,7 @@ from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF
 from mercer.linalg.eigen import Solver, leading_eigenpairs
+from mercer.linalg.lloyd import Sums, lloyd
 from mercer.linalg.numbering import content_order
 from mercer.linalg.products import unit_rows
 from mercer.linalg.walks import leading_walk
@@ -569,12 +570,14 @@ def _choose_landmarks(
     some = np.sort(rng.choice(len(Z), size, replace=False))
     Z, weights = Z[some], weights[some]
     L = Z[np.sort(rng.choice(len(Z), rank, replace=False))]
-    for _ in range(sweeps):
+
+    def sweep(L: FloatArray, moves: FloatArray | None) -> Sums:
         labels = _nearest_all(Z, Search(L), 1)[0][:, 0]
         sums, counts = np.zeros_like(L), np.zeros(len(L))
         _jit.add_to_nearest(Z, labels, weights, sums, counts)
-        L = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1e-300)[:, None], L)
-    return L
+        return Sums(sums, counts)
+
+    return lloyd(sweep, L, max_iter=sweeps).centers
 
 
 def _nearest_all(

@@ -1,8 +1,9 @@
-"""The sparse kernel of mutual nearest neighbours on a buffer of rows (paper 000, eq. 4).
+"""The sparse kernel of mutual nearest neighbours on a buffer of rows ([chitta2015], eq. 4).
 
-Two rows are tied where each is among the p most similar rows of the other, and the tie is their
-similarity. A buffer row keeps its p-th largest similarity as a *threshold*, so that the test of a
-new row against the buffer is two comparisons per similarity; nothing is searched again.
+Two rows are connected where each is among the p most similar rows of the other, and the edge's
+weight is their similarity. A buffer row keeps its p-th largest similarity as a *threshold*, so that
+the test of a new row against the buffer is two comparisons per similarity; nothing is searched
+again.
 
 At any p below the number of rows this matrix is indefinite, even for a positive definite kernel:
 its eigenvalues are to be taken algebraically, from the top.
@@ -38,7 +39,7 @@ TILE_ROWS = 512  # rows whose similarities to the buffer are held at once
 class Groups:
     """A division of the buffer's rows, each with a coefficient in the sum of its group.
 
-    A row that comes is compared with the groups it has ties to: by these ties, or, if
+    A row that comes is compared with the groups it has edges to: by these edges, or, if
     `is_whole`, by its similarities to all rows of the group.
     """
 
@@ -58,39 +59,39 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
-    """What some rows share with a buffer."""
+class BufferEdges:
+    """The edges of some rows to a buffer."""
 
     similarities: sp.csr_array  # (n, s) k(x, y) of mutual neighbours
     own: FloatArray  # (n,) k(x, x)
     weights: FloatArray  # (n,) how many rows each stands for
     degrees: FloatArray  # (n,) Σ of weighted similarities and an offset; 1 if not normalised
-    sums: sp.csr_array | None = None  # (n, k) of similarities to each group that has a tie
+    sums: sp.csr_array | None = None  # (n, k) of similarities to each group that has an edge
 
     def __len__(self) -> int:
         return len(self.own)
 
     def n_unseen(self) -> int:
-        """How many rows nothing in the buffer is similar to; of ties that keep the nearest."""
+        """How many rows are similar to nothing in the buffer; of edges that keep the nearest."""
         csr = self.similarities
-        largest = np.maximum.reduceat(csr.data, csr.indptr[:-1])  # each row has a tie
+        largest = np.maximum.reduceat(csr.data, csr.indptr[:-1])  # each row has an edge
         return int(((np.abs(largest) <= NOTHING) & (self.own > 0)).sum())
 
-    def take(self, ids: IdArray) -> Ties:
+    def take(self, ids: IdArray) -> BufferEdges:
         arrays = (self.own[ids], self.weights[ids], self.degrees[ids])
-        return Ties(sp.csr_array(self.similarities[ids]), *arrays)
+        return BufferEdges(sp.csr_array(self.similarities[ids]), *arrays)
 
     @staticmethod
-    def stacked(tiles: list[Ties]) -> Ties:
-        """The ties of consecutive rows as one."""
+    def stack(tiles: list[BufferEdges]) -> BufferEdges:
+        """The edges of consecutive rows as one."""
         if len(tiles) == 1:
             return tiles[0]
-        return Ties(
-            _stacked([tile.similarities for tile in tiles]),
+        return BufferEdges(
+            _stack([tile.similarities for tile in tiles]),
             np.concatenate([tile.own for tile in tiles]),
             np.concatenate([tile.weights for tile in tiles]),
             np.concatenate([tile.degrees for tile in tiles]),
-            None if tiles[0].sums is None else _stacked([tile.sums for tile in tiles]),
+            None if tiles[0].sums is None else _stack([tile.sums for tile in tiles]),
         )
 
 
@@ -100,8 +101,8 @@ class NeighborKernel(Record):
 
     A row of weight w counts as w equal rows: `matrix` is √w_i √w_j K_ij / √(D_i D_j). D are the
     degrees Σ_j w_j K_ij that rows had when they came (or when the kernel was last made anew) plus
-    `offset`, a little of their mean then, which keeps a few rows that are tied to nothing else
-    from being the best of clusters. Without `is_normalized` all degrees are 1.
+    `offset`, a little of their mean then, which keeps a few rows without other edges from being the
+    best of clusters. Without `is_normalized` all degrees are 1.
     """
 
     kernel: Kernel = stored(Kernel)
@@ -134,16 +135,16 @@ class NeighborKernel(Record):
 
     @property
     def trace_error(self) -> float | None:
-        return None  # ties were left out on purpose: the trace is kept and tells nothing
+        return None  # edges were left out on purpose: the trace is kept and tells nothing
 
     def raw_kernel(self) -> Kernel:
         """The kernel as a function of raw rows: what users see."""
         return self.kernel.in_units(-self.format.exponent)
 
-    def ties(
+    def edges(
         self, dtype: Any, *, nearest: bool = False, groups: Groups | None = None
-    ) -> Callable[..., Ties]:
-        """A function of rows in `format` (and weights) that gives their ties, taken in `dtype`.
+    ) -> Callable[..., BufferEdges]:
+        """A function of rows in `format` (and weights) that gives their edges, taken in `dtype`.
 
         `nearest`: a row that is nobody's mutual neighbour keeps its most similar one. `groups`:
         similarities to each of them are summed.
@@ -152,7 +153,7 @@ class NeighborKernel(Record):
         thresholds = self.thresholds.astype(dtype)
         floor = np.finfo(dtype).tiny if self.is_normalized else LOWEST
 
-        def of_tile(X: Rows, weights: FloatArray) -> Ties:
+        def of_tile(X: Rows, weights: FloatArray) -> BufferEdges:
             K = np.ascontiguousarray(similar(X), dtype=dtype)
             entries = _mutual(K, thresholds, self.n_neighbors, dtype(floor), nearest=nearest)
             own = np.asarray(self.kernel.diagonal(X), np.float64)
@@ -160,40 +161,40 @@ class NeighborKernel(Record):
             if self.is_normalized:
                 degrees = entries @ self.weights + weights * own + self.offset
             sums = None if groups is None else _sums(K, entries, groups, floor)
-            return Ties(entries, own, weights, np.where(degrees > 0, degrees, 1.0), sums)
+            return BufferEdges(entries, own, weights, np.where(degrees > 0, degrees, 1.0), sums)
 
-        def of_rows(X: Rows, weights: FloatArray | None = None) -> Ties:
+        def of_rows(X: Rows, weights: FloatArray | None = None) -> BufferEdges:
             w = np.full(X.shape[0], self.weights.mean()) if weights is None else weights
             tiles = [slice(i, i + TILE_ROWS) for i in range(0, X.shape[0], TILE_ROWS)]
-            return Ties.stacked([of_tile(part(X, t.start, t.stop), w[t]) for t in tiles])
+            return BufferEdges.stack([of_tile(part(X, t.start, t.stop), w[t]) for t in tiles])
 
         return of_rows
 
-    def normalized(self, ties: Ties) -> sp.csr_array:
-        """Φᵀ: the ties as rows of the matrix, (n, s)."""
-        csr = ties.similarities
-        rows, columns = np.sqrt(ties.weights / ties.degrees), np.sqrt(self.masses) / self.degrees
+    def normalized(self, edges: BufferEdges) -> sp.csr_array:
+        """Φᵀ: the edges as rows of the matrix, (n, s)."""
+        csr = edges.similarities
+        rows, columns = np.sqrt(edges.weights / edges.degrees), np.sqrt(self.masses) / self.degrees
         data = csr.data * np.repeat(rows, np.diff(csr.indptr)) * columns[csr.indices]
         return sp.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
 
-    def own_entries(self, ties: Ties) -> FloatArray:
+    def own_entries(self, edges: BufferEdges) -> FloatArray:
         """κ: the new rows' entries on the diagonal of the matrix."""
-        return ties.own * ties.weights / ties.degrees
+        return edges.own * edges.weights / edges.degrees
 
-    def joining(self, X: Rows, ties: Ties) -> tuple[Ties, sp.csr_array, FloatArray]:
-        """Rows that join together: their ties with degrees that count each other, Φᵀ and K_bb."""
+    def join(self, X: Rows, edges: BufferEdges) -> tuple[BufferEdges, sp.csr_array, FloatArray]:
+        """Rows that join together: their edges with degrees that count each other, Φᵀ and K_bb."""
         K = np.asarray(self.kernel.matrix(X, X), np.float64)
         K = (K + K.T) / 2
         least = self.least(X)
         if self.is_normalized:
             np.maximum(K, 0.0, out=K)
         K[(least > K) | (least[:, None] > K)] = 0.0
-        np.fill_diagonal(K, ties.own)
+        np.fill_diagonal(K, edges.own)
         if self.is_normalized:
-            among = K @ ties.weights - ties.own * ties.weights
-            ties = replace(ties, degrees=ties.degrees + among)
-        scale = np.sqrt(ties.weights / ties.degrees)
-        return ties, self.normalized(ties), K * scale * scale[:, None]
+            among = K @ edges.weights - edges.own * edges.weights
+            edges = replace(edges, degrees=edges.degrees + among)
+        scale = np.sqrt(edges.weights / edges.degrees)
+        return edges, self.normalized(edges), K * scale * scale[:, None]
 
     def least(self, X: Rows) -> FloatArray:
         """The thresholds of new rows: their p-th largest similarity to the buffer."""
@@ -203,20 +204,22 @@ class NeighborKernel(Record):
         place = K.shape[1] - self.n_neighbors
         return np.partition(K, place, axis=1)[:, place]
 
-    def with_rows(self, X: Rows, ties: Ties, phi: sp.csr_array, K_bb: FloatArray) -> NeighborKernel:
+    def with_rows(
+        self, X: Rows, edges: BufferEdges, phi: sp.csr_array, K_bb: FloatArray
+    ) -> NeighborKernel:
         """The buffer with these rows at its end (eq. 5)."""
         new = sp.csr_array(K_bb)
         return replace(
             self,
             rows=stack([self.rows, X]),
-            weights=np.r_[self.weights, ties.weights],
+            weights=np.r_[self.weights, edges.weights],
             thresholds=np.r_[self.thresholds, self.least(X)],
-            degrees=np.r_[self.degrees, ties.degrees],
-            masses=np.r_[self.masses, ties.weights * ties.degrees],
+            degrees=np.r_[self.degrees, edges.degrees],
+            masses=np.r_[self.masses, edges.weights * edges.degrees],
             matrix=sp.csr_array(sp.block_array([[self.matrix, phi.T], [phi, new]], format="csr")),
         )
 
-    def kept(self, keep: NDArray[np.bool_]) -> NeighborKernel:
+    def keep(self, keep: NDArray[np.bool_]) -> NeighborKernel:
         """The buffer without the rows that are not marked."""
         ids = np.flatnonzero(keep)
         return replace(
@@ -285,8 +288,8 @@ def neighbor_kernel(
     return NeighborKernel(kernel, row_format, rows, weights, thresholds, degrees, masses, K, *sizes)
 
 
-def remade(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
-    """The same rows with thresholds, ties and degrees made anew."""
+def rebuild(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
+    """The same rows with thresholds, edges and degrees computed again."""
     return neighbor_kernel(
         graph.kernel,
         graph.format,
@@ -298,15 +301,15 @@ def remade(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
     )
 
 
-def _sums(K: FloatArray, ties: sp.csr_array, groups: Groups, floor: float) -> sp.csr_array:
-    """Σ_i a_i K_xi over each group with a tie; not below the floor: no tie counts against it."""
+def _sums(K: FloatArray, edges: sp.csr_array, groups: Groups, floor: float) -> sp.csr_array:
+    """Σ_i a_i K_xi over each group with an edge, at least the floor: no edge counts against it."""
     indptr = np.empty(len(K) + 1, np.int32)
     arrays = (groups.labels, groups.coefficients, groups.members, groups.starts, groups.is_whole)
-    indices, data = _jit.tied_sums(K, ties.indptr, ties.indices, *arrays, float(floor), indptr)
+    indices, data = _jit.edge_sums(K, edges.indptr, edges.indices, *arrays, float(floor), indptr)
     return sp.csr_array((data, indices, indptr), shape=(len(K), len(groups.starts) - 1))
 
 
-def _stacked(tiles: list[Any]) -> sp.csr_array:
+def _stack(tiles: list[Any]) -> sp.csr_array:
     return sp.csr_array(sp.vstack(tiles, format="csr"))
 
 

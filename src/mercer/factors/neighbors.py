@@ -32,7 +32,7 @@ from mercer.factors.landmarks import (
 )
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.given import GramMatrix, Precomputed
+from mercer.kernels.given import Precomputed
 from mercer.linalg.eigen import Solver
 from mercer.linalg.lloyd import nearest_center
 from mercer.linalg.numbering import content_order
@@ -169,7 +169,6 @@ class GivenAffinity(Approximation):
         threads: int = 1,
     ) -> AffinityGraph:
         """Check the affinities of the items in X."""
-        assert isinstance(kernel, GramMatrix)
         items = np.asarray(X.ids)
         W: Any = kernel.matrix_of_items
         if len(items) < W.shape[0]:

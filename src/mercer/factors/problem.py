@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from mercer._run.budget import Budget
 from mercer._run.types import FloatArray
-from mercer.kernels.bandwidth import around, with_gamma
+from mercer.kernels.bandwidth import around
 from mercer.kernels.base import Kernel
 from mercer.rows.data_summary import DataSummary
 from mercer.rows.rows import n_bytes
@@ -37,7 +37,7 @@ class Problem:
         """The kernel with another bandwidth, which is given for raw rows."""
         assert self.kernel is not None
         exponent = self.sample.format.exponent
-        return with_gamma(self.kernel.in_units(-exponent), gamma).in_units(exponent)
+        return self.kernel.in_units(-exponent).with_gamma(gamma).in_units(exponent)
 
     def gammas_around(self) -> tuple[float, ...]:
         """The bandwidth, for raw rows, and wider and narrower ones; () for a kernel without."""

@@ -19,7 +19,7 @@ from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.dense import PivotFactor
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel, column_index
-from mercer.linalg.lloyd import nearest_center, scores_of_centers, sums_by_label
+from mercer.linalg.lloyd import Sums, lloyd, nearest_center, scores_of_centers, sums_by_label
 from mercer.rows.rows import BlockRows, Rows, cast, part
 from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import TILE, spans
@@ -353,11 +353,11 @@ def _swept(
     if len(X) > size:
         few = np.sort(rng.choice(len(X), size, replace=False))
         X, weights = X[few], weights[few]
-    for _ in range(SWEEPS - 1):
-        sums, counts = sums_by_label(X, _nearest(X, T, threads), weights, len(T))
-        is_held = counts[:, None] > 0  # by these rows: others may still be near
-        T = np.where(is_held, sums / np.where(is_held, counts[:, None], 1.0), T)
-    return T
+
+    def sweep(T: FloatArray, moves: FloatArray | None) -> Sums:
+        return Sums(*sums_by_label(X, _nearest(X, T, threads), weights, len(T)))
+
+    return lloyd(sweep, T, max_iter=SWEEPS - 1).centers
 
 
 def _without_empty(labels: IdArray, found: Quantization) -> tuple[IdArray, Quantization]:

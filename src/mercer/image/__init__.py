@@ -7,9 +7,9 @@ from mercer.image.files import read_image, write_image, write_labels_image
 from mercer.image.overlays import draw_overlay
 from mercer.image.regions import connected_regions, merge_small_regions
 from mercer.image.samples import landscape
+from mercer.image.segment_view import gather_segments
 from mercer.image.segmentation import segment, segment_batch
 from mercer.image.segmenter import Segmenter
-from mercer.image.view import gather_segments
 
 __all__ = [
     "SegmentationDisplay",

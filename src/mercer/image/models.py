@@ -14,9 +14,11 @@ from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.gaps import ranked_gaps, relative_gap
 from mercer.estimators.base import Clusterer
-from mercer.image.block_eigen import quantized_eigen
+from mercer.factors.quantized import Quantization, block_values
 from mercer.image.blocks import Centers, PixelBlocks, find_blocks
 from mercer.kernels.exponential import RBF
+from mercer.linalg.eigen import leading_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
@@ -123,7 +125,7 @@ def fit_quantized(
             f"{len(held)} segments were made: lower radius"
         )
     with record.stage("eigenvectors"):
-        found = quantized_eigen(held, kernel, most + 1, normalization="divisive", rng=rng)
+        found = _normalized_cut(held, kernel, most + 1, rng=rng)
     k = _choose_number(found.values, min(most, len(held)), n_segments, record)
     with record.stage("segments"):
         Y = unit_rows(found.vectors[:, :k])
@@ -131,6 +133,23 @@ def fit_quantized(
         segment_of = (Y @ cones.directions.T).argmax(axis=1)
         segment_of, weights = _number_segments(segment_of, held.weights, held.representatives)
     return QuantizedModel(blocks.centers, segment_of, found.values, kernel, weights), blocks
+
+
+def _normalized_cut(
+    blocks: Quantization, kernel: RBF, k: int, *, rng: np.random.Generator
+) -> Eigenpairs:
+    """Leading eigenpairs of D^-½ W D^-½ on all pixels, by the factor's block matrix β.
+
+    W is constant on blocks, so its eigenproblem is S = √(n_i/d_i) β_ij √(n_j/d_j), d = β n
+    [zhang2006, section 4.5].
+    """
+    beta = block_values(blocks, kernel, correction=True)
+    roots = np.sqrt(blocks.weights / (beta @ blocks.weights))
+    found = leading_eigenpairs(roots[:, None] * beta * roots, k, rng=rng)
+    kept = found.values > len(blocks) * np.finfo(np.float64).eps * found.values[0]
+    return Eigenpairs(
+        found.values[kept], found.vectors[:, kept], found.residuals[kept], found.solver
+    )
 
 
 def _choose_number(values: FloatArray, most: int, asked: int | str, record: Recorder) -> int:

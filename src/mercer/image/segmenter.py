@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -33,6 +34,22 @@ from mercer.report import Report
 SPECK = 5e-4  # of the image: regions below this are merged, by min_size="auto"
 TRAIN_PIXELS = 10_000  # of ksc: more did not improve the segmentations of [novak2023]
 PIXEL_BYTES = 40  # beside the features: labels, regions, masks
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What a method of segmentation needs to know of itself."""
+
+    features: str  # by default
+    has_radius: bool = False  # works on blocks of pixels
+    train_pixels: float = np.inf  # that it is fitted on at most
+
+
+METHODS = {
+    "quantized": Method("rgbxy", has_radius=True),
+    "landmarks": Method("rgbxy"),
+    "ksc": Method("histogram", train_pixels=TRAIN_PIXELS),
+}
 
 
 class Segmenter(BaseEstimator):
@@ -200,7 +217,7 @@ class Segmenter(BaseEstimator):
             The fitted segmenter itself.
         """
         self._validate_params()
-        if self.radius != "auto" and self.method != "quantized":
+        if self.radius != "auto" and not METHODS[self.method].has_radius:
             raise ValueError(f"radius= belongs to method='quantized', not to {self.method!r}")
         record, threads = Recorder(), n_threads(self.n_jobs)
         pixels = self._pixels(image, mask)
@@ -296,7 +313,7 @@ class Segmenter(BaseEstimator):
 
     def _feature_name(self) -> Any:
         if isinstance(self.features, str) and self.features == "auto":
-            return "histogram" if self.method == "ksc" else "rgbxy"
+            return METHODS[self.method].features
         return self.features
 
     def _cluster(
@@ -312,7 +329,7 @@ class Segmenter(BaseEstimator):
         inside = pixels.mask().ravel()
         if self.n_segments == 1:
             record.warn("n_segments=1 makes one segment of the whole image")
-        if self.method == "quantized":
+        if METHODS[self.method].has_radius:
             span = fitted.span if fitted.span > 0 else 1.0
             model, blocks = fit_quantized(
                 F,
@@ -339,8 +356,8 @@ class Segmenter(BaseEstimator):
     def _training_rows(
         self, F: FloatArray, inside: BoolImage, rng: np.random.Generator
     ) -> FloatArray:
-        """All pixels; for ksc a draw of them, so that frequent colours keep their weight."""
-        if self.method != "ksc" or np.count_nonzero(inside) <= TRAIN_PIXELS:
+        """All pixels, or a draw of them, so that frequent colours keep their weight."""
+        if np.count_nonzero(inside) <= METHODS[self.method].train_pixels:
             return F[inside]
         return F[np.sort(rng.choice(np.flatnonzero(inside), TRAIN_PIXELS, replace=False))]
 
@@ -353,7 +370,7 @@ class Segmenter(BaseEstimator):
             "n_jobs": self.n_jobs,
             "random_state": rng,
         }
-        if self.method == "landmarks":
+        if METHODS[self.method].features == "rgbxy":
             return SpectralClustering(
                 self.n_segments, gamma=self.gamma, n_init=self.n_init, **shared
             )

@@ -27,9 +27,9 @@ from mercer._run.atomic import check_writable
 from mercer._run.budget import Budget, free_memory
 from mercer.io.allowance import Allowance
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
+from mercer.io.classes import ESTIMATORS, estimator_class
 from mercer.io.damage import damaged, demand
 from mercer.io.packing import Json, Packer
-from mercer.io.registry import ESTIMATORS, estimator_class
 from mercer.io.unpacking import Unpacker
 
 FORMAT, VERSION = "mercer-model", 1

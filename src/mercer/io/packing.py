@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._run.records import Record, stored_fields
 from mercer.io.allowance import MOST_DEPTH, MOST_OBJECTS
-from mercer.io.registry import Registry, estimator_class
+from mercer.io.classes import Registry, estimator_class
 from mercer.kernels.base import Kernel
 
 Json: TypeAlias = Any  # what the json module reads and writes

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from mercer._run.budget import Budget
 from mercer._run.records import check_record, check_value, stored_fields
 from mercer.io.allowance import MOST_DEPTH, Allowance
+from mercer.io.classes import ESTIMATORS, Registry, estimator_class
 from mercer.io.damage import damaged, demand, sound
 from mercer.io.packing import DTYPES, Arrays, Json
-from mercer.io.registry import ESTIMATORS, Registry, estimator_class
 from mercer.kernels.base import Kernel
 from mercer.report import Report
 from mercer.rows.inputs import as_source

@@ -1,4 +1,4 @@
-"""How alike two rows are."""
+"""How similar two rows are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
-from mercer.kernels.names import as_kernel
-from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
+from mercer.kernels.inner_products import Cosine, HistogramIntersection, Polynomial
+from mercer.kernels.registry import as_kernel
 
 __all__ = [
     "RBF",

@@ -55,7 +55,7 @@ class Composite(Kernel):
         return any(kernel.is_function for kernel in self.members())
 
 
-class Combined(Composite):
+class Entrywise(Composite):
     """Several kernels whose matrices are combined entry by entry."""
 
     combine: Any = None  # a numpy ufunc of two arrays
@@ -78,7 +78,7 @@ class Combined(Composite):
                 params |= {f"k{i}__{name}": v for name, v in kernel.get_params().items()}
         return params
 
-    def set_params(self, **params: Any) -> Combined:
+    def set_params(self, **params: Any) -> Entrywise:
         for i in range(len(self.kernels)):
             if f"k{i}" in params:
                 self.kernels = [*self.kernels[:i], params.pop(f"k{i}"), *self.kernels[i + 1 :]]
@@ -99,7 +99,7 @@ class Combined(Composite):
             raise TypeError("a sum or product of things that are not kernels")
 
 
-class Sum(Combined):
+class Sum(Entrywise):
     """The sum of kernels, k₁ + k₂ + …
 
     Parameters
@@ -111,7 +111,7 @@ class Sum(Combined):
     combine = np.add
 
 
-class Product(Combined):
+class Product(Entrywise):
     """The product of kernels, k₁ · k₂ · …
 
     Parameters

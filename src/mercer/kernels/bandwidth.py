@@ -1,4 +1,4 @@
-"""Which γ when the user gives none: rules that work on ordinary data at any scale."""
+"""Rules that choose γ from the data, at any scale."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 Rule: TypeAlias = Literal["auto", "median", "scale"]
 
 SAMPLE = 1000
-PAIRS = 300  # rows whose pairs tell the mean similarity
-AT_ONCE = 64  # rows whose distances to all others are held
+PAIRS = 300  # rows whose pairs give the mean similarity
+BLOCK = 64  # rows whose distances to all others are held at once
 NEIGHBOR = 7  # of a full sample; fewer rows, proportionally nearer
 FAR = 4.0  # mean distances: the kernel is nearly linear on most rows, and k-means nearly plain
 
 
 def check_rule(rule: str) -> None:
-    """Refuse a word that names no rule."""
+    """Refuse a string that is not the name of a rule."""
     known = ("auto", "median", "scale")
     if rule not in known:
         raise ValueError(f"gamma={rule!r} is not understood; pass a number or one of {known}")
@@ -100,8 +100,8 @@ def _neighbor_gamma(kernel: Exponential, X: Rows, weights: FloatArray) -> float:
         return 1.0
     rank = min(max(1, round(NEIGHBOR * n / SAMPLE)), n - 1)
     nearest, least = np.empty(n), np.inf  # to the neighbour of this rank; to any that differs
-    for start in range(0, n, AT_ONCE):
-        few = np.arange(start, min(start + AT_ONCE, n))
+    for start in range(0, n, BLOCK):
+        few = np.arange(start, min(start + BLOCK, n))
         D = kernel.distances(take(X, few), X)
         D[few - start, few] = 0.0  # the row itself is its 0th neighbour
         least = min(least, float(D[D > 0].min(initial=np.inf)))
@@ -122,7 +122,7 @@ def _widened(
     few = take(X, np.arange(n))
     D = kernel.distances(few, few)
     pair_weights = np.outer(weights[:n], weights[:n])
-    np.fill_diagonal(pair_weights, 0.0)  # a row's likeness to itself tells nothing
+    np.fill_diagonal(pair_weights, 0.0)  # a row's similarity to itself is always 1
     pair_weights /= max(pair_weights.sum(), np.finfo(float).tiny)
 
     def mean(log_gamma: float) -> float:
@@ -174,8 +174,3 @@ def around(kernel: Kernel | None) -> tuple[float, ...]:
     """γ of the kernel and wider and narrower ones, ascending; () for a kernel without one."""
     gamma = None if kernel is None else kernel.gamma
     return tuple(gamma * step for step in STEPS) if isinstance(gamma, float) else ()
-
-
-def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
-    """`Kernel.with_gamma`, as a function."""
-    return kernel.with_gamma(gamma)

@@ -1,4 +1,4 @@
-"""What a kernel is: how alike two rows are, as an object with laws."""
+"""What a kernel is: the similarity of two rows, as an object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ColumnChoice: TypeAlias = Any  # None, slice, ints, names, or a block's name or 
 RowsAgainst: TypeAlias = Callable[[Rows], FloatArray]
 
 ROUNDING = float(np.finfo(float).eps)
-NOTHING = 1e-290  # sums of similarities below: exponentials end at 3e-308, where all are equal
+NOTHING = 1e-290  # sums of similarities below are zero: exponentials underflow at 3e-308
 
 
 class Kernel(BaseEstimator):
@@ -32,6 +32,7 @@ class Kernel(BaseEstimator):
 
     gamma: Any = None  # bandwidth: a number, the name of a rule, or None for kernels without one
     columns: ColumnChoice = None
+    matrix_of_items: Any = None  # that a precomputed kernel is looked up in while fitting
 
     stationary = False  # depends on x - y only, so that rows may be centred first
     nonnegative = False  # defined for values ≥ 0 only
@@ -68,10 +69,10 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def sees(self, X: Rows, K: FloatArray) -> NDArray[np.bool_]:
-        """Which rows their similarities K to some others tell anything of.
+        """Which rows have a similarity in K, to some other rows, that is not negligible.
 
-        A row is not seen where all of them are nothing beside k(x, x); one with k(x, x) = 0 is at
-        the origin of feature space, where zeros are right.
+        A row is not seen where all of them vanish beside k(x, x); one with k(x, x) = 0 is at the
+        origin of feature space, where zeros are right.
         """
         own = np.asarray(self.diagonal(X), np.float64)
         return np.asarray((np.abs(K).max(axis=1) > ROUNDING * own) | (own <= 0))
@@ -91,25 +92,18 @@ class Kernel(BaseEstimator):
         formatted = [rows.apply(part) for part in raw]
         return self.matrix(formatted[0], formatted[-1])
 
-    def resolve(
-        self,
-        X: Rows,
-        weights: FloatArray,
-        *,
-        rng: np.random.Generator,
-        least_mean: float = 0.0,
-    ) -> Kernel:
+    def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
         """A copy whose parameters are numbers (``gamma="auto"`` becomes one).
 
-        `least_mean` is the mean of k over pairs of rows that an automatic bandwidth must reach:
-        what the caller needs to see of the data at least.
+        `how` are keywords for the bandwidth rule: `rng`, and `least_mean`, the mean of k over pairs
+        of rows that an automatic bandwidth must reach.
         """
         return clone(self)
 
     def in_units(self, exponent: int) -> Kernel:
         """The kernel that sees rows divided by 2^exponent as this one sees the rows themselves."""
         if exponent:
-            raise NotImplementedError(f"{type(self).__name__} knows no units")
+            raise NotImplementedError(f"{type(self).__name__} has no units")
         return self
 
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:
@@ -117,14 +111,14 @@ class Kernel(BaseEstimator):
         if isinstance(self.columns, list | tuple) and any(isinstance(c, str) for c in self.columns):
             missing = [c for c in self.columns if names is None or c not in names]
             if missing:
-                have = "the data have no feature names" if names is None else f"there are {names}"
-                raise ValueError(f"{type(self).__name__} asks for columns {missing}, but {have}")
+                have = "X has no feature names" if names is None else f"X has {names}"
+                raise ValueError(f"{type(self).__name__} needs the columns {missing}, but {have}")
             assert names is not None
             return clone(self).set_params(columns=[names.index(c) for c in self.columns])
         return clone(self)
 
     def select(self, X: Rows) -> Rows:
-        """The columns of X this kernel looks at."""
+        """The columns of X that this kernel uses."""
         if isinstance(X, BlockRows):
             return self._select_block(X)
         if self.columns is None:
@@ -207,8 +201,8 @@ class Kernel(BaseEstimator):
             self.columns not in X.names and self.columns not in range(len(X.parts))
         ):
             raise ValueError(
-                f"X has the column blocks {X.names}; tell {type(self).__name__} which one to look "
-                f"at, e.g. columns={X.names[0]!r} (it has columns={self.columns!r})"
+                f"X has the column blocks {X.names}, and {type(self).__name__} has "
+                f"columns={self.columns!r}; choose one of them, e.g. columns={X.names[0]!r}"
             )
         selected: Rows = X.block(self.columns)
         return selected
@@ -249,12 +243,12 @@ def column_index(columns: ColumnChoice, n_features: int) -> Any:
             "feature names, or the name or number of a column block"
         )
     if numbers.min() < -n_features or numbers.max() >= n_features:
-        raise ValueError(f"columns={columns!r} asks for columns that X, with {n_features}, has not")
+        raise ValueError(f"columns={columns!r} is out of range: X has {n_features} columns")
     return numbers.astype(np.intp)
 
 
 def sparse_columns(X: Any, index: Any) -> sp.csr_array:
-    """X[:, index] by the numbers stored: scipy's own takes memory for every column declared."""
+    """X[:, index] by the stored entries: scipy's own takes memory for every declared column."""
     csr = sp.csr_array(X)
     n_columns, columns = csr.shape[1], csr.indices.astype(np.int64)
     if isinstance(index, slice):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -42,19 +43,10 @@ class Exponential(Kernel):
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
         return self.factor * CoordinateSums(self.select(Y), self.term)(self.select(X))
 
-    def resolve(
-        self,
-        X: Rows,
-        weights: FloatArray,
-        *,
-        rng: np.random.Generator,
-        least_mean: float = 0.0,
-    ) -> Kernel:
+    def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
         if isinstance(self.gamma, str):
-            gamma = choose_gamma(self, X, weights, rule=self.gamma, rng=rng, least_mean=least_mean)
-        else:
-            gamma = self._number()
-        return self.with_gamma(gamma)
+            return self.with_gamma(choose_gamma(self, X, weights, rule=self.gamma, **how))
+        return self.with_gamma(self._number())
 
     def in_units(self, exponent: int) -> Kernel:
         if isinstance(self.gamma, str):
@@ -120,7 +112,7 @@ class RBF(Exponential):
 
     def block_scale(self, variances: Rows) -> FloatArray:
         spread: FloatArray = self.select(variances).sum(axis=1)
-        return np.exp(-float(self.gamma) * spread)
+        return np.exp(-self._number() * spread)
 
 
 class Laplacian(Exponential):
@@ -185,11 +177,6 @@ class Chi2(Exponential):
     nonnegative = True
     homogeneity = 1
     factor = 0.5
-
-
-def is_automatic(kernel: Kernel) -> bool:
-    """`Kernel.is_automatic`, as a function."""
-    return kernel.is_automatic
 
 
 def _orthogonal_normals(shape: tuple[int, int], *, rng: np.random.Generator) -> FloatArray:

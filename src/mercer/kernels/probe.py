@@ -1,4 +1,4 @@
-"""A look at the kernel on a few rows before the work: is it a kernel, and does it see anything?"""
+"""A check of the kernel on a few rows before the work: is it a kernel, and is it degenerate?"""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from mercer.rows.sample import evenly
 
 SAMPLE = 200
 SAME = 1e-6  # relative difference below which two similarities are the same
-RESOLVED = 1e-3  # of the largest similarity: float32 that is off by more does not see these rows
+RESOLVED = (
+    1e-3  # of the largest similarity: float32 that is off by more does not resolve these rows
+)
 
 
 def probe_kernel(kernel: Kernel, X: Rows) -> list[str]:
-    """Raise ValueError if this is no kernel; return warnings if it says little about these rows.
+    """Raise ValueError if this is not a kernel; return warnings if it is degenerate on these rows.
 
     X are distinct rows; up to 200 of them, evenly spaced, are compared.
     """
@@ -25,7 +27,7 @@ def probe_kernel(kernel: Kernel, X: Rows) -> list[str]:
 
 
 def is_resolved(kernel: Kernel, X: Rows) -> bool:
-    """Whether the type of X has digits enough: groups 10⁴ spreads apart are too much for float32.
+    """Whether the type of X has enough digits: groups 10⁴ spreads apart are too far for float32.
 
     Squared distances by products lose what is small beside the squared lengths of the rows.
     """
@@ -58,7 +60,9 @@ def _check_is_kernel(K: np.ndarray, kernel: Kernel) -> None:
             "e.g. (k(x, y) + k(y, x)) / 2"
         )
     if np.diagonal(K).min() < -1e-9 * largest:
-        raise ValueError(f"the kernel {name} has k(x, x) < 0, which no kernel has")
+        raise ValueError(
+            f"the kernel {name} is not positive semi-definite: k(x, x) < 0; use another kernel"
+        )
     lowest = float(np.linalg.eigvalsh(K)[0])
     if lowest < -1e-3 * max(np.trace(K) / len(K), largest):
         raise ValueError(

@@ -1,6 +1,6 @@
 """Sums over coordinates, Σ_j g(x_j, y_j), of many rows against a few fixed ones.
 
-One door for dense and CSR rows: direct loops for few features, matrix products for many.
+For dense and CSR rows alike: direct loops for few features, matrix products for many.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from mercer._run.extras import require
 from mercer._run.types import FloatArray
 from mercer.linalg.chebyshev import chebyshev, filtered_eigenpairs, lower_bound, ritz_pairs
 from mercer.linalg.complete import ITERATIONS, complete_by_lanczos, complete_by_solver
-from mercer.linalg.eigenpairs import Eigenpairs, checked_pairs, dense_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs as Eigenpairs
+from mercer.linalg.eigenpairs import checked_pairs, dense_eigenpairs
 from mercer.linalg.shift_invert import inverted_eigenpairs, is_narrow
 
 Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]

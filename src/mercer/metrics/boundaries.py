@@ -1,16 +1,17 @@
-"""Are the boundaries of a segmentation where people draw them? The Berkeley measure."""
+"""How well the boundaries of a segmentation agree with those people draw (Berkeley measure)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer._run.lazy import LazyModule
 from mercer._run.types import IdArray
+from mercer.metrics.contingency import check_label_images
 
 _jit = LazyModule("mercer.metrics._jit")
 
@@ -21,7 +22,15 @@ TOLERANCE = 0.0075  # of the image's diagonal
 
 @dataclass(frozen=True, slots=True)
 class BoundaryScore:
-    """How many boundary pixels are right (precision) and how many are found (recall)."""
+    """Agreement of two sets of boundary pixels.
+
+    Parameters
+    ----------
+    precision : float
+        The share of our boundary pixels that are right.
+    recall : float
+        The share of the drawn boundary pixels that are found.
+    """
 
     precision: float
     recall: float
@@ -42,6 +51,19 @@ def boundary_f(
 ) -> float:
     """F of the boundaries of a label image against those of one or several people.
 
+    Parameters
+    ----------
+    segments : array-like of shape (height, width)
+        A label image.
+    humans : sequence of array-like of shape (height, width)
+        Label images drawn by people (a single one as ``[labels]``).
+    matching : {"strict", "loose"}, default="strict"
+        "strict" pairs each boundary pixel with one other at most, as many as possible (a maximum
+        bipartite matching, as in the Berkeley benchmark); "loose" asks for any pixel within the
+        tolerance, so that thick or doubled boundaries cost nothing.
+    tolerance : float, default=0.0075
+        How far apart matched pixels may be, as a share of the image's diagonal.
+
     Examples
     --------
     >>> halves = np.repeat([[1, 1, 2, 2]], 4, axis=0)
@@ -60,19 +82,31 @@ def boundary_score(
 ) -> BoundaryScore:
     """Precision and recall of boundary pixels [martin2004].
 
-    A pixel may be matched with one at most `tolerance` × the diagonal away. A pixel of ours is
-    right if any person's boundary has a match for it; found pixels are counted over all people.
+    A pixel of ours is right if any person's boundary has a match for it; recall counts the drawn
+    pixels of all people. Where neither has a boundary they agree: precision and recall are 1.
 
-    matching : "strict" pairs each pixel with one other at most, as many as can be (a maximum
+    Parameters
+    ----------
+    segments : array-like of shape (height, width)
+        A label image.
+    humans : sequence of array-like of shape (height, width)
+        Label images drawn by people (a single one as ``[labels]``).
+    matching : {"strict", "loose"}, default="strict"
+        "strict" pairs each boundary pixel with one other at most, as many as possible (a maximum
         bipartite matching, as in the Berkeley benchmark); "loose" asks for any pixel within the
         tolerance, so that thick or doubled boundaries cost nothing.
+    tolerance : float, default=0.0075
+        How far apart matched pixels may be, as a share of the image's diagonal.
 
-    Where neither has a boundary they agree: precision and recall are 1.
+    Returns
+    -------
+    score : BoundaryScore
+        With `precision`, `recall` and their harmonic mean `f`.
     """
     ours = boundaries(segments)
-    theirs = [boundaries(human) for human in _checked_humans(humans, ours.shape)]
+    theirs = [boundaries(human) for human in check_label_images(humans, ours.shape)]
     if matching not in ("strict", "loose"):
-        raise ValueError(f"matching={matching!r} is neither 'strict' nor 'loose'")
+        raise ValueError(f"matching={matching!r} is unknown; choose 'strict' or 'loose'")
     if not (np.isfinite(tolerance) and tolerance >= 0):
         raise ValueError(f"tolerance={tolerance!r} must be a number of 0 or more")
     reach = tolerance * float(np.hypot(*ours.shape))
@@ -90,28 +124,25 @@ def boundary_score(
 
 
 def boundaries(segments: ArrayLike) -> NDArray[np.bool_]:
-    """Pixels whose label differs from that to the right, below, or both: lines one pixel wide."""
+    """Pixels whose label differs from that to the right, below, or both: lines one pixel wide.
+
+    Parameters
+    ----------
+    segments : array-like of shape (height, width)
+        A label image.
+
+    Returns
+    -------
+    edges : array of bool of shape (height, width)
+    """
     labels = np.asarray(segments)
     if labels.ndim != 2 or 0 in labels.shape:
-        raise ValueError(f"a label image has two dimensions, but this one has {labels.shape}")
+        raise ValueError(f"segments has shape {labels.shape}; pass a label image (height, width)")
     edges = np.zeros(labels.shape, bool)
     edges[:, :-1] |= labels[:, :-1] != labels[:, 1:]
     edges[:-1, :] |= labels[:-1, :] != labels[1:, :]
     edges[:-1, :-1] |= labels[:-1, :-1] != labels[1:, 1:]
     return edges
-
-
-def _checked_humans(humans: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[NDArray[Any]]:
-    maps = [np.asarray(human) for human in humans]
-    if not maps:
-        raise ValueError("humans is empty; pass at least one label image to compare with")
-    for number, labels in enumerate(maps):
-        if labels.shape != shape:
-            raise ValueError(
-                f"humans[{number}] has shape {labels.shape}, the segments {shape}; pass label "
-                "images of one size (a single one as [labels])"
-            )
-    return maps
 
 
 def _loose(
@@ -120,13 +151,11 @@ def _loose(
     """Which boundary pixels of each have one of the other within reach."""
     from scipy.ndimage import distance_transform_edt
 
-    found = []
-    for mine, other in ((ours, theirs), (theirs, ours)):
-        if other.any():
-            found.append(distance_transform_edt(~other)[mine] <= reach)
-        else:
-            found.append(np.zeros(np.count_nonzero(mine), bool))
-    return found[0], found[1]
+    def near(mine: NDArray[np.bool_], other: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        far = np.full(mine.shape, np.inf)
+        return np.asarray((distance_transform_edt(~other) if other.any() else far)[mine] <= reach)
+
+    return near(ours, theirs), near(theirs, ours)
 
 
 def _strict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,14 @@ def contingency(y_true: ArrayLike, y_pred: ArrayLike) -> Any:
     return coo_array((ones, (classes, clusters)), shape=shape).tocsr()
 
 
+def mean_best(table: Any, score: Callable[[Any, Any, Any], Any]) -> float:
+    """Σ_c (n_c / n) · max_k score(n_ck, n_c, n_k): the best cluster of each class."""
+    n_c, n_k, cells = table.sum(axis=1), table.sum(axis=0), table.tocoo()
+    best = np.zeros(len(n_c))
+    np.maximum.at(best, cells.row, score(cells.data, n_c[cells.row], n_k[cells.col]))
+    return float(best @ n_c / n_c.sum())
+
+
 def paired_codes(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[IdArray, IdArray]:
     """Both labellings as ids 0, 1, ... in the order of their sorted labels; checked."""
     classes, clusters = _codes(y_true, name="y_true"), _codes(y_pred, name="y_pred")
@@ -31,6 +40,20 @@ def paired_codes(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[IdArray, IdArray
     if len(classes) == 0:
         raise ValueError("y_true and y_pred are empty; pass at least one label")
     return classes, clusters
+
+
+def check_label_images(humans: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[NDArray[Any]]:
+    """Label images of this shape, at least one."""
+    maps = [np.asarray(human) for human in humans]
+    if not maps:
+        raise ValueError("humans is empty; pass at least one label image to compare with")
+    for number, labels in enumerate(maps):
+        if labels.shape != shape:
+            raise ValueError(
+                f"humans[{number}] has shape {labels.shape}, the segments {shape}; pass label "
+                "images of one size (a single one as [labels])"
+            )
+    return maps
 
 
 def _codes(labels: ArrayLike, *, name: str) -> IdArray:

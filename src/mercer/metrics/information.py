@@ -12,6 +12,11 @@ def normalized_mutual_info(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Between 0 and 1, symmetric; not corrected for chance, so that many small clusters score high.
 
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
+
     Examples
     --------
     >>> normalized_mutual_info([0, 0, 1, 1], [0, 1, 0, 1])

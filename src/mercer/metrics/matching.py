@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.metrics.contingency import contingency
+from mercer.metrics.contingency import contingency, mean_best
 
 
 def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Share of the rows that are right under the best one-to-one match of clusters and classes.
 
     max over matchings m of Σ_c n_{c,m(c)} / n, by the Hungarian method; clusters left without a
-    class count as wrong. Symmetric. Makes the dense n_classes × n_clusters table.
+    class count as wrong. Symmetric. It holds a dense n_classes × n_clusters table.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
 
     Examples
     --------
@@ -31,6 +35,11 @@ def purity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Not symmetric, and 1 for clusters of one row each: compare it at equal numbers of clusters.
 
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
+
     Examples
     --------
     >>> purity([0, 0, 1, 1], [0, 1, 2, 2])
@@ -48,15 +57,14 @@ def mean_f(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     counts the rows of class c in cluster k, n_c those of the class, n_k those of the cluster. One
     cluster may be the best of several classes. Not symmetric. `pairwise_f` counts pairs instead.
 
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
+
     Examples
     --------
     >>> mean_f([0, 0, 1, 1], [0, 0, 0, 1])  # (0.8 + 0.666...) / 2
     0.7333333333333334
     """
-    table = contingency(y_true, y_pred)
-    n_c, n_k = table.sum(axis=1), table.sum(axis=0)
-    cells = table.tocoo()
-    F = 2.0 * cells.data / (n_c[cells.row] + n_k[cells.col])
-    best = np.zeros(len(n_c))
-    np.maximum.at(best, cells.row, F)
-    return float(best @ n_c / n_c.sum())
+    return mean_best(contingency(y_true, y_pred), lambda n_ck, n_c, n_k: 2.0 * n_ck / (n_c + n_k))

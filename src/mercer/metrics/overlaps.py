@@ -1,4 +1,4 @@
-"""Do the regions of a segmentation cover those that people see?"""
+"""How well the regions of a segmentation agree with those that people draw."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mercer._run.types import FloatArray
-from mercer.metrics.contingency import contingency
+from mercer.metrics.contingency import check_label_images, contingency, mean_best
 from mercer.metrics.pairs import rand_index
 
 
@@ -19,63 +19,66 @@ def segmentation_covering(segments: ArrayLike, humans: Sequence[ArrayLike]) -> f
     Σ_R |R| · max_R' |R ∩ R'| / |R ∪ R'| over a person's regions R and ours R', over the number of
     pixels [arbelaez2011]. 1 is best; not symmetric.
 
+    Parameters
+    ----------
+    segments : array-like of shape (height, width)
+        A label image.
+    humans : sequence of array-like of shape (height, width)
+        Label images drawn by people (a single one as ``[labels]``).
+
     Examples
     --------
     >>> segmentation_covering([[1, 1, 2, 2]], [[[1, 1, 1, 1]]])
     0.5
     """
-    return float(np.mean([_covering(table) for table in _tables(segments, humans)]))
+    return float(np.mean([_covering(contingency(*pair)) for pair in _pairs(segments, humans)]))
 
 
 def probabilistic_rand(segments: ArrayLike, humans: Sequence[ArrayLike]) -> float:
     """Share of the pairs of pixels on which we agree with a person, averaged over people.
+
+    Parameters
+    ----------
+    segments : array-like of shape (height, width)
+        A label image.
+    humans : sequence of array-like of shape (height, width)
+        Label images drawn by people (a single one as ``[labels]``).
 
     Examples
     --------
     >>> probabilistic_rand([[1, 1, 2]], [[[5, 5, 3]]])
     1.0
     """
-    labels = np.asarray(segments)
-    return float(np.mean([rand_index(h.ravel(), labels.ravel()) for h in _checked(labels, humans)]))
+    return float(np.mean([rand_index(*pair) for pair in _pairs(segments, humans)]))
 
 
 def variation_of_information(segments: ArrayLike, humans: Sequence[ArrayLike]) -> float:
     """H(ours | theirs) + H(theirs | ours) in nats, averaged over people; 0 is best [meila2007].
+
+    Parameters
+    ----------
+    segments : array-like of shape (height, width)
+        A label image.
+    humans : sequence of array-like of shape (height, width)
+        Label images drawn by people (a single one as ``[labels]``).
 
     Examples
     --------
     >>> variation_of_information([[1, 1, 2, 2]], [[[7, 7, 9, 9]]])
     0.0
     """
-    return float(np.mean([_information(table) for table in _tables(segments, humans)]))
+    return float(np.mean([_information(contingency(*pair)) for pair in _pairs(segments, humans)]))
 
 
-def _tables(segments: ArrayLike, humans: Sequence[ArrayLike]) -> list[Any]:
+def _pairs(segments: ArrayLike, humans: Sequence[ArrayLike]) -> list[tuple[Any, Any]]:
+    """Each person's labels and ours, pixel by pixel."""
     labels = np.asarray(segments)
-    return [contingency(h.ravel(), labels.ravel()) for h in _checked(labels, humans)]
-
-
-def _checked(labels: NDArray[Any], humans: Sequence[ArrayLike]) -> list[NDArray[Any]]:
-    maps = [np.asarray(human) for human in humans]
-    if not maps:
-        raise ValueError("humans is empty; pass at least one label image to compare with")
-    for number, human in enumerate(maps):
-        if human.shape != labels.shape:
-            raise ValueError(
-                f"humans[{number}] has shape {human.shape}, the segments {labels.shape}; pass "
-                "label images of one size (a single one as [labels])"
-            )
-    return maps
+    return [(h.ravel(), labels.ravel()) for h in check_label_images(humans, labels.shape)]
 
 
 def _covering(table: Any) -> float:
     """Of one person: rows of the table are their regions, columns ours."""
-    theirs, ours = table.sum(axis=1), table.sum(axis=0)
-    cells = table.tocoo()
-    overlap = cells.data / (theirs[cells.row] + ours[cells.col] - cells.data)
-    best = np.zeros(len(theirs))
-    np.maximum.at(best, cells.row, overlap)
-    return float(best @ theirs / theirs.sum())
+    return mean_best(table, lambda both, theirs, ours: both / (theirs + ours - both))
 
 
 def _information(table: Any) -> float:

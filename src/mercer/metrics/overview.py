@@ -13,6 +13,11 @@ from mercer.metrics.pairs import adjusted_rand, pairwise_f, rand_index
 def evaluate(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     """Every score of this package by its function's name; 1 is best in each.
 
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
+
     Examples
     --------
     >>> evaluate([0, 0, 1, 1], [0, 0, 0, 1])["accuracy"]

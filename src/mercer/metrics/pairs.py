@@ -1,4 +1,4 @@
-"""Scores that count pairs of rows: are two rows together in both labellings?"""
+"""Scores that count the pairs of rows that are together, or apart, in both labellings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from mercer.metrics.contingency import paired_codes
 
 def rand_index(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Share of the pairs of rows on which the labellings agree, together or apart. Symmetric.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
 
     Examples
     --------
@@ -22,6 +27,11 @@ def rand_index(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 def adjusted_rand(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Rand index corrected for chance: 1 for equal partitions, near 0 for random ones. Symmetric.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
 
     Examples
     --------
@@ -38,6 +48,11 @@ def pairwise_f(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     TP counts the pairs together in both labellings, FP those together in y_pred only, FN those
     together in y_true only. Where neither has any pair together they are equal: 1.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Two labellings of the same rows, by numbers, strings or booleans.
 
     Examples
     --------

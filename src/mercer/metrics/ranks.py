@@ -15,8 +15,14 @@ def average_ranks(scores: ArrayLike, *, higher_is_better: bool = True) -> FloatA
 
     Parameters
     ----------
-    scores : (n_methods, n_metrics), finite or infinite but not NaN
-    higher_is_better : False for errors and times
+    scores : array-like of shape (n_methods, n_metrics)
+        Finite or infinite, but not NaN.
+    higher_is_better : bool, default=True
+        False for errors and times.
+
+    Returns
+    -------
+    ranks : array of shape (n_methods,)
 
     Examples
     --------

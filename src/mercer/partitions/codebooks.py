@@ -1,4 +1,4 @@
-"""Code books: clusters from the scores of kernel spectral clustering (paper 004, section 2.1.1).
+"""Code books: clusters from scores of kernel spectral clustering ([novak2021], section 2.1.1).
 
 Rows of one cluster lie on one line through the origin of score space, in an orthant of their own:
 
@@ -37,7 +37,7 @@ SWEEPS = 100  # of k-means on directions, at most
 
 @dataclass(frozen=True, slots=True)
 class Codebook(Record):
-    """k clusters in a space of q coordinates; which coordinates is the encoding's affair."""
+    """k clusters in a space of q coordinates, which depend on the encoding."""
 
     encoding: Encoding = stored(f"one of {' | '.join(ENCODINGS)}")
     # words of ±1, mean scores, or unit directions
@@ -64,7 +64,7 @@ class Codebook(Record):
         return away if self.encoding == "ams" else np.sqrt(2.0 * away)
 
     def labels(self, Y: FloatArray) -> IdArray:
-        """The nearest cluster; a function of the row alone, whatever rows stand beside it."""
+        """The nearest cluster: a function of the row alone, whatever other rows there are."""
         order = np.lexsort((np.argsort(content_order(self.prototypes)), -self.counts))
         prototypes = self.prototypes[order]
         if self.encoding == "blf":

@@ -1,6 +1,6 @@
 """How good a partition of score space is: line fit, memberships, angles, and balance.
 
-Each criterion is (1 - η)·fit + η·balance on rows that did not make the model, with
+Each criterion is (1 - η)·fit + η·balance on held-out rows, with
 
 * **blf** [alzate2010]: fit = how much of each cluster's scores lies on a line;
 * **ams** [langone2013]: fit = mean membership of the rows of a cluster in it;
@@ -31,16 +31,31 @@ def criterion(
     """The encoding's own criterion of a code book on rows with these coordinates.
 
     `outlier`: clusters of at most this weight count as noise: nothing for the fit, and not in the
-    balance. `pivot_sums`: Σ_r k(x, x_r) + b of each row, which BLF looks at when K = 2.
+    balance. `pivot_sums`: Σ_r k(x, x_r) + b of each row, which BLF uses when K = 2.
     """
     k, labels = len(codebook), codebook.labels(Y)
+    if codebook.encoding != "blf":
+        return balanced_mean(separation(codebook, Y), labels, weights, k, balance, outlier)
     counts = np.bincount(labels, weights=weights, minlength=k).astype(np.float64)
     kept = counts > outlier
-    if codebook.encoding == "blf":
-        pairs = Y if k > 2 or pivot_sums is None else np.column_stack([Y, pivot_sums])
-        fit = line_fit(pairs, labels, weights, kept)
-    else:
-        fit = _mean_over_clusters(separation(codebook, Y), labels, weights, counts, kept)
+    pairs = Y if k > 2 or pivot_sums is None else np.column_stack([Y, pivot_sums])
+    fit = line_fit(pairs, labels, weights, kept)
+    return (1.0 - balance) * fit + balance * balance_of(counts, kept)
+
+
+def balanced_mean(
+    values: FloatArray,
+    labels: IdArray,
+    weights: FloatArray,
+    n_clusters: int,
+    balance: float,
+    outlier: float,
+) -> float:
+    """(1 - η)·(mean over clusters of the rows' values) + η·balance."""
+    counts = np.bincount(labels, weights=weights, minlength=n_clusters).astype(np.float64)
+    kept = counts > outlier
+    sums = np.bincount(labels, weights=weights * values, minlength=n_clusters)
+    fit = float(np.where(kept, sums / np.where(counts > 0, counts, 1.0), 0.0).mean())
     return (1.0 - balance) * fit + balance * balance_of(counts, kept)
 
 
@@ -74,11 +89,3 @@ def balance_of(counts: FloatArray, kept: np.ndarray | None = None) -> float:
     """Smallest over largest cluster."""
     counts = counts if kept is None or not kept.any() else counts[kept | (counts == 0)]
     return float(counts.min() / counts.max()) if counts.max() > 0 else 0.0
-
-
-def _mean_over_clusters(
-    values: FloatArray, labels: IdArray, weights: FloatArray, counts: FloatArray, kept: np.ndarray
-) -> float:
-    sums = np.bincount(labels, weights=weights * values, minlength=len(counts))
-    means = sums / np.where(counts > 0, counts, 1.0)
-    return float(np.where(kept, means, 0.0).mean())

@@ -1,8 +1,8 @@
-"""A code book for given scores: the encodings as published, and starts that cannot miss.
+"""A code book for given scores: the encodings as published, and further starts.
 
 Where eigenvalues agree, any rotation of the eigenvectors is as good, and words of signs depend on
-it: two clusters may share an orthant. Directions do not, so "bas" tries further starts, by the
-training rows' own directions, and keeps what its criterion likes best.
+it: two clusters may share an orthant. Directions do not, so "bas" also starts from the directions
+of training rows, and keeps the code book that its criterion scores highest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIRECTION_ROWS = 2000  # training rows that directions are sought among
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A code book, and how k-means came to its directions."""
+    """A code book, and how the k-means that found its directions ended."""
 
     codebook: Codebook
     n_iter: int = 1

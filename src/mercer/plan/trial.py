@@ -20,11 +20,9 @@ from mercer._run.checkpoint import keeping
 from mercer._run.engine import current, running
 from mercer._run.threads import n_threads
 from mercer.estimators.needs import Sweep, Work, demand_fit
-from mercer.estimators.problem import checked_source
+from mercer.estimators.preparation import checked_source
 from mercer.exceptions import MercerWarning
-from mercer.factors.exact import Exact
-from mercer.factors.neighbors import Neighbors
-from mercer.kernels.names import is_precomputed
+from mercer.kernels.registry import is_precomputed
 from mercer.plan.plan import Plan, PlannedPass
 from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
 from mercer.rows.distinct import sample_size
@@ -35,7 +33,6 @@ TRIAL_ROWS = 2 * TILE  # of the trial fit, at most
 WARM_ROWS = 600  # of a first fit that only loads compiled code
 LEAST_SHARE = 4  # a trial takes at most a quarter of the rows ...
 LEAST_ROWS = 1000  # ... but at least so many
-POWERS = {Exact: 3.0, Neighbors: 2.0}  # time on n rows ~ n**power; 1 for all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +89,15 @@ def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]
         PlannedPass("sample", 1, 1, n_bytes, draw),
         *(
             PlannedPass(s.stage, s.least, s.most, n_bytes, n * (trial.read + trial.per_row(s)))
-            for s in (*_rare(work), *work.sweeps)
+            for s in (*_extra_passes(work), *work.sweeps)
         ),
     )
 
 
-def _rare(work: Work) -> tuple[Sweep, ...]:
-    """Two passes where some pivots are searched among all rows (see `fit_factor`)."""
-    approximation = work.approximation
-    share = getattr(approximation, "rare", 0)
-    n_rare = int(share * min(approximation.rank, work.factor_rows)) if share else 0
-    return (Sweep("rare rows", least=2, most=2),) if n_rare else ()
+def _extra_passes(work: Work) -> tuple[Sweep, ...]:
+    """The search of pivots among all rows."""
+    n = work.approximation.extra_passes(work.factor_rows)
+    return (Sweep("rare rows", least=n, most=n),) if n else ()
 
 
 def _n_workers() -> int:
@@ -112,9 +107,8 @@ def _n_workers() -> int:
 
 def _sample_seconds(work: Work, trial: Trial) -> float:
     """Stages on the sample alone, scaled from the rows of the trial to those of the sample."""
-    power = POWERS.get(type(work.approximation), 1.0)
     on_all_rows = {"check", "sample", *(sweep.stage for sweep in work.sweeps)}
-    growth = max(work.factor_rows / trial.n_rows, 1.0) ** power
+    growth = max(work.factor_rows / trial.n_rows, 1.0) ** work.approximation.growth
     return growth * sum(
         seconds for stage, seconds in trial.stages.items() if stage not in on_all_rows
     )
@@ -155,7 +149,7 @@ def _first(source: Source, rows: Rows, n_rows: int, estimator: Any) -> Source:
         parts = tuple(_in_memory(block[:n_rows], None) for block in rows.parts)
         return BlockSource(rows.names, parts)
     rows = part(rows, 0, n_rows)
-    if is_precomputed(getattr(estimator, "kernel", None)):
+    if is_precomputed(estimator.kernel):
         return _in_memory(rows[:, :n_rows], None)
     return _in_memory(rows, source.feature_names)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer._run.extras import require
-from mercer.report.colors import LIGHT, LIGHT_REST, color_of
+from mercer.report.palette import LIGHT, LIGHT_REST, color_of
 
 if TYPE_CHECKING:
     from mercer.report.report import Report

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
-from mercer.report.colors import DARK, DARK_REST, LIGHT, LIGHT_REST
 from mercer.report.facts import Table, columns_table, list_facts, number, share, stages_table
+from mercer.report.palette import DARK, DARK_REST, LIGHT, LIGHT_REST
 from mercer.report.view import Group, View, gather
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._run.extras import require
 from mercer._run.types import FloatArray, IdArray
-from mercer.report.colors import LIGHT, LIGHT_REST, color_of
+from mercer.report.palette import LIGHT, LIGHT_REST, color_of
 
 if TYPE_CHECKING:
     from mercer.selection.result import Selection
@@ -178,7 +178,7 @@ class TuningDisplay(Display):
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the search of a fitted estimator (``n_clusters="auto"`` or ``gamma="auto"``)."""
         check_is_fitted(estimator)
-        selection = getattr(estimator, "selection_", None)
+        selection = estimator.automatic_choice()
         if selection is None:
             raise ValueError(
                 f"{type(estimator).__name__} compared no numbers of clusters or bandwidths; use "

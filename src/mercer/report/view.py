@@ -16,7 +16,7 @@ from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._run.types import FloatArray, IdArray
-from mercer.estimators.problem import check_features, checked_source
+from mercer.estimators.preparation import check_features, checked_source
 from mercer.report.peer import Peer, compare_with_kmeans
 from mercer.rows.rows import BlockRows, Rows
 from mercer.rows.source import Source
@@ -132,7 +132,7 @@ def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SA
         title=title,
         seed=seed,
         peer=compare_with_kmeans(taken, labels, seed=seed) if len(weights) > 1 else None,
-        selection=getattr(model, "selection_", None),
+        selection=model.automatic_choice(),
     )
 
 

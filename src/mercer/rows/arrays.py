@@ -20,40 +20,8 @@ def working_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class ArraySource:
-    """A two-dimensional array of numbers; converted block by block, never as a whole."""
-
-    X: np.ndarray[Any, Any]
-    feature_names: tuple[str, ...] | None = None
-    in_memory: bool = True
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.X)
-
-    @property
-    def n_features(self) -> int:
-        return self.X.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return working_dtype(self.X.dtype)
-
-    def reading(self, n_rows: int) -> int:
-        """Bytes held while so many rows are read: none where they are read as they stand."""
-        as_they_stand = self.X.dtype == self.dtype and self.X.flags.c_contiguous
-        return 0 if as_they_stand else n_rows * self.n_features * self.dtype.itemsize
-
-    def read(self, start: int, stop: int) -> FloatArray:
-        return np.ascontiguousarray(self.X[start:stop], dtype=self.dtype)
-
-    def take(self, ids: IdArray) -> FloatArray:
-        return np.ascontiguousarray(self.X[ids], dtype=self.dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class CSRSource:
-    """A checked scipy CSR: indices within bounds and sorted, no duplicates."""
+class MemorySource:
+    """One table that the caller holds (or maps); converted block by block, never as a whole."""
 
     X: Any
     feature_names: tuple[str, ...] | None = None
@@ -71,9 +39,30 @@ class CSRSource:
     def dtype(self) -> np.dtype[Any]:
         return working_dtype(self.X.dtype)
 
+
+@dataclass(frozen=True, slots=True)
+class ArraySource(MemorySource):
+    """A two-dimensional array of numbers."""
+
+    def reading(self, n_rows: int) -> int:
+        """Bytes held while so many rows are read: none where they are not copied."""
+        is_view = self.X.dtype == self.dtype and self.X.flags.c_contiguous
+        return 0 if is_view else n_rows * self.n_features * self.dtype.itemsize
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        return np.ascontiguousarray(self.X[start:stop], dtype=self.dtype)
+
+    def take(self, ids: IdArray) -> FloatArray:
+        return np.ascontiguousarray(self.X[ids], dtype=self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class CSRSource(MemorySource):
+    """A checked scipy CSR: indices within bounds and sorted, no duplicates."""
+
     @property
     def row_bytes(self) -> int:
-        """What a row of the usual length takes."""
+        """What a row of average length takes."""
         return n_bytes(self.X) // max(self.n_rows, 1) + 1
 
     def read(self, start: int, stop: int) -> sp.csr_array:
@@ -90,6 +79,8 @@ class BlockSource:
     names: tuple[str, ...]
     sources: tuple[Source, ...]
 
+    feature_names = None
+
     @property
     def n_rows(self) -> int:
         return self.sources[0].n_rows
@@ -101,10 +92,6 @@ class BlockSource:
     @property
     def dtype(self) -> np.dtype[Any]:
         return np.result_type(*(source.dtype for source in self.sources))
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        return None
 
     @property
     def in_memory(self) -> bool:
@@ -126,6 +113,6 @@ class BlockSource:
         return BlockRows(self.names, tuple(source.take(ids) for source in self.sources))
 
     def rest(self) -> None:
-        """Let go of what reading on would need."""
+        """Release what only reading on needs."""
         for source in self.sources:
             rest(source)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mercer.rows.arrays import working_dtype
 from mercer.rows.demands import checked_csr, demand_numbers, demand_table, refuse_mask
 from mercer.rows.forward import ForwardSource, Layout
-from mercer.rows.frames import column_names, frame_array
+from mercer.rows.frames import frame_array, frame_names
 from mercer.rows.rows import Rows
 
 
@@ -73,7 +73,7 @@ class BatchSource(ForwardSource):
 
 def read_batch(batch: Any, what: str) -> tuple[Rows, Layout]:
     """A dense array, a CSR or a frame as rows in a floating type, and their layout."""
-    names = column_names(batch)
+    names = frame_names(batch)
     if names is not None:
         demand_table((len(batch), len(names)), what, least_rows=0)
         X = frame_array(batch, what)

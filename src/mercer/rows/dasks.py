@@ -184,25 +184,19 @@ def _describe_frame(frame: Any) -> tuple[Layout, None, Any]:
 def _plan(collection: Any) -> tuple[dict[Any, Any], tuple[Any, ...], bool]:
     """The tasks, the key of each partition, and whether a cluster holds results among them."""
     dask = require("dask", "dask", "reading Dask collections")
+    from dask.core import flatten
+
     graph = dict(collection.__dask_graph__())
     has_futures = any(map(_is_future, graph.values()))
     if not has_futures:  # optimizing would lose them
         (collection,) = dask.optimize(collection)
         graph = dict(collection.__dask_graph__())
-    return graph, tuple(_leaves(collection.__dask_keys__())), has_futures
+    return graph, tuple(flatten(collection.__dask_keys__())), has_futures
 
 
 def _n_rows(partition: Any) -> int:
     """The rows of a partition; what is not a table is refused when it is read."""
     return 0 if is_empty(partition) else int(partition.shape[0])
-
-
-def _leaves(keys: Any) -> Iterator[Any]:
-    for key in keys:
-        if isinstance(key, list):
-            yield from _leaves(key)
-        else:
-            yield key
 
 
 def _is_future(task: Any) -> bool:

@@ -23,14 +23,14 @@ _jit = LazyModule("mercer.rows._jit")
 
 HashArray: TypeAlias = NDArray[np.uint64]
 
-EXACT_ROWS = 100_000  # up to here every row takes part in choosing pivots and centres
+EXACT_ROWS = 100_000  # up to here every row is in the sample
 SAMPLE_VALUES = 2**24  # beyond: a sample of at most this many numbers ...
 SAMPLE_ROWS = 10_000  # ... but at least this many rows
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedRows:
-    """Distinct rows, what each of them counts for, and where the first of each kind stands."""
+    """Distinct rows, their weights, and the number of the first of each kind."""
 
     rows: Rows
     weights: FloatArray  # (n,) float64, positive
@@ -42,7 +42,7 @@ class WeightedRows:
 
 
 def sample_size(n_rows: int, n_features: int) -> int:
-    """How many rows choose pivots and centres: all, or a sample that fits any memory budget."""
+    """How many rows the sample of a fit has: all, or as many as fit any memory budget."""
     if n_rows <= EXACT_ROWS:
         return n_rows
     return int(np.clip(SAMPLE_VALUES // max(n_features, 1), SAMPLE_ROWS, EXACT_ROWS))
@@ -62,8 +62,8 @@ def distinct_rows(
     X times a power of two has the same order.
 
     Rows of weight zero are left out; equal rows become one with the sum of their weights. Rows
-    are told apart by 64-bit hashes: should two ever collide, one of them has no say in choosing
-    pivots and centres, and is labelled like any other.
+    are identified by 64-bit hashes: if two different rows collide, one of them is ignored in
+    choosing pivots and centres, and is labelled like any other.
     """
     ids = _chosen_ids(source, weights, rng=rng)
     rows = None if source.in_memory else gather(source, ids)  # a file is read once
@@ -87,7 +87,7 @@ def distinct_rows(
 
 
 def _chosen_ids(source: Source, weights: FloatArray | None, *, rng: np.random.Generator) -> IdArray:
-    """Ascending numbers of the rows that count: all of positive weight, or a sample of them."""
+    """Ascending numbers of the rows of positive weight, or of a sample of them."""
     heavy = None if weights is None else np.flatnonzero(weights > 0)
     n_heavy = source.n_rows if heavy is None else len(heavy)
     size = sample_size(source.n_rows, source.n_features)

@@ -41,8 +41,8 @@ class ParquetFolder(ForwardSource):
     Notes
     -----
     All files have the same columns; those without rows are skipped, and so are names that begin
-    with "_" or "." (``_SUCCESS``, ``_metadata``). Opening reads the ends of the files, where they
-    tell their lengths; a read starts at the row group of its first row and goes on a tile at a
+    with "_" or "." (``_SUCCESS``, ``_metadata``). Opening reads the ends of the files, which
+    hold their lengths; a read starts at the row group of its first row and goes on a tile at a
     time, through as many files as it needs.
     """
 
@@ -106,8 +106,8 @@ def _files(folder: Path) -> list[Path]:
     if others:
         names = ", ".join(path.name + "/" * path.is_dir() for path in others[:5])
         raise ValueError(
-            f"{folder} holds {len(others)} other thing(s) beside {len(files)} Parquet files: "
-            f"{names}; leave only files of the one table in it, or pass the path of one"
+            f"{folder} holds {len(others)} other entries beside {len(files)} Parquet files: "
+            f"{names}; keep only the files of one table in it, or pass the path of one file"
         )
     return sorted(files, key=lambda path: (_natural(path.name), path.name))  # 01 before 1
 

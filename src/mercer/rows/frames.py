@@ -66,7 +66,7 @@ def is_frame(X: Any) -> bool:
     )
 
 
-def column_names(X: Any) -> tuple[Any, ...] | None:
+def frame_names(X: Any) -> tuple[Any, ...] | None:
     """The names of a frame's columns, whatever they are; None for what is not a frame."""
     names = getattr(X, "column_names", None)  # pyarrow
     if names is None:
@@ -76,7 +76,7 @@ def column_names(X: Any) -> tuple[Any, ...] | None:
 
 def frame_array(X: Any, what: str) -> np.ndarray[Any, np.dtype[Any]]:
     """The numbers in a frame's columns, (n, d), in the floating type that holds them all."""
-    names = column_names(X)
+    names = frame_names(X)
     if not names:
         return np.empty((len(X), 0))
     if len(set(names)) < len(names):

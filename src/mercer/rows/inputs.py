@@ -14,7 +14,7 @@ from mercer._run.printable import PrintableErrors
 from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
 from mercer.rows.dasks import DaskSource, is_dask
 from mercer.rows.demands import checked_csr, demand_numbers, refuse_mask
-from mercer.rows.frames import check_objects, column_names, frame_array, is_frame
+from mercer.rows.frames import check_objects, frame_array, frame_names, is_frame
 from mercer.rows.source import Source
 from mercer.rows.zarrs import ZarrSource
 
@@ -63,7 +63,7 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
     if isinstance(X, Source):
         return X
     if isinstance(X, str | os.PathLike):
-        from mercer.rows.files import open_file
+        from mercer.rows.file_types import open_file
 
         return open_file(os.fspath(X), columns)
     _refuse_unsupported(X)
@@ -171,7 +171,7 @@ def _array_of_list(rows: Any) -> Any:
 
 def _feature_names(X: Any) -> tuple[str, ...] | None:
     """Column names of a frame, as scikit-learn keeps them: all strings or none."""
-    names = column_names(X)
+    names = frame_names(X)
     if names is None:
         return None
     kinds = {type(name) for name in names}

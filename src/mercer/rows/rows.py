@@ -50,7 +50,7 @@ class BlockRows(Record):
         return BlockRows(self.names, tuple(verb(part, *arguments) for part in self.parts))
 
 
-Rows: TypeAlias = Any  # FloatArray | scipy CSR | BlockRows, told apart by the verbs below
+Rows: TypeAlias = Any  # FloatArray | scipy CSR | BlockRows, distinguished by the verbs below
 
 
 def n_bytes(X: Rows) -> int:
@@ -76,17 +76,15 @@ def part(X: Rows, start: int, stop: int) -> Rows:
     return X[start:stop]
 
 
-def stack(pieces: Sequence[Rows]) -> Rows:
-    """The pieces under each other."""
-    if len(pieces) == 1:
-        return pieces[0]
-    first = pieces[0]
+def stack(tables: Sequence[Rows]) -> Rows:
+    """The rows of several tables under each other."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
     if isinstance(first, BlockRows):
-        columns = zip(*(piece.parts for piece in pieces), strict=True)
+        columns = zip(*(table.parts for table in tables), strict=True)
         return BlockRows(first.names, tuple(stack(list(column)) for column in columns))
-    if sp.issparse(first):
-        return sp.vstack(pieces, format="csr")
-    return np.concatenate(pieces)
+    return sp.vstack(tables, format="csr") if sp.issparse(first) else np.concatenate(tables)
 
 
 def cast(X: Rows, dtype: Any) -> Rows:
@@ -105,18 +103,18 @@ def pad(X: FloatArray, n_rows: int) -> FloatArray:
     return padded
 
 
-def packed(X: Rows) -> tuple[Any, ...]:
-    """The rows as plain arrays, for `unpacked`: a table, the parts of a CSR, or of each block."""
+def pack_rows(X: Rows) -> tuple[Any, ...]:
+    """The rows as plain arrays, for `unpack_rows`: a table, those of a CSR, or of each block."""
     if isinstance(X, BlockRows):
-        blocks = [packed(part) for part in X.parts]
+        blocks = [pack_rows(part) for part in X.parts]
         return "blocks", X.names, tuple(map(len, blocks)), *chain.from_iterable(blocks)
     if sp.issparse(X):
         return "csr", X.shape[1], X.data, X.indices, X.indptr
     return "table", X
 
 
-def unpacked(arrays: tuple[Any, ...]) -> Rows:
-    """The rows that `packed` took apart."""
+def unpack_rows(arrays: tuple[Any, ...]) -> Rows:
+    """The rows that `pack_rows` took apart."""
     kind, *parts = arrays
     if kind == "table":
         return parts[0]
@@ -124,6 +122,6 @@ def unpacked(arrays: tuple[Any, ...]) -> Rows:
         n_columns, data, indices, indptr = parts
         return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(n_columns)))
     names, lengths, *parts = parts
-    pieces = iter(parts)
-    blocks = tuple(unpacked(tuple(islice(pieces, n))) for n in lengths)
+    arrays_left = iter(parts)
+    blocks = tuple(unpack_rows(tuple(islice(arrays_left, n))) for n in lengths)
     return BlockRows(tuple(names), blocks)

@@ -1,4 +1,4 @@
-"""The rows that choose: distinct, weighted, in the form kernels see."""
+"""The sample of a fit: distinct, weighted rows in the form kernels see."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.rows.rows import Rows, cast, take
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows in memory that pivots and centres are chosen from."""
+    """Rows in memory from which pivots and centres are chosen."""
 
     rows: Rows  # as kernels see them: `format` has been applied
     weights: FloatArray  # (n,) float64, positive

@@ -19,10 +19,10 @@ class Source(Protocol):
 
     `read` and `take` give rows in a floating type (`dtype`): dense arrays, CSR with sorted
     indices, or column blocks. They check what they read (a truncated file, a changed length), but
-    not that the values are finite: `data.summary` does that in its pass. A method
-    ``reading(n_rows)`` may tell the bytes that reading so many rows holds, where that is more than
-    the rows themselves (a reader's buffers) or less (rows that are not copied), and ``row_bytes``
-    what a row takes, where it is not dense; ``rest()`` lets go of what only reading on needs.
+    not that the values are finite: `rows.summary` does that in its pass. A source may also have a
+    method ``reading(n_rows)``, the bytes that reading so many rows holds, where that is more than
+    the rows themselves (a reader's buffers) or less (rows that are not copied); ``row_bytes``, what
+    a row takes where it is not dense; and ``rest()``, which releases what only reading on needs.
     """
 
     @property
@@ -35,7 +35,7 @@ class Source(Protocol):
     def feature_names(self) -> tuple[str, ...] | None: ...
     @property
     def in_memory(self) -> bool:
-        """Does the caller already hold all rows in memory?"""
+        """Whether the caller already holds all rows in memory."""
         ...
 
     def read(self, start: int, stop: int) -> Rows:
@@ -48,7 +48,7 @@ class Source(Protocol):
 
 
 def reading(source: Any, n_rows: int) -> int:
-    """Bytes that a source holds while so many rows are read, they included."""
+    """Bytes that a source holds while so many rows are read, including the rows."""
     if hasattr(source, "reading"):
         return int(source.reading(n_rows))
     return n_rows * row_bytes(source)
@@ -62,12 +62,24 @@ def row_bytes(source: Any) -> int:
 
 
 def rest(source: Any) -> None:
-    """Let a source go that is not read on for a while: its buffers are others' room."""
+    """Release the buffers of a source that is not read for a while."""
     if hasattr(source, "rest"):
         source.rest()
 
 
 def spans(n_rows: int, block_rows: int = TILE) -> Iterator[tuple[int, int]]:
-    """Consecutive blocks of whole tiles: (start, stop), the last one cut at `n_rows`."""
+    """Consecutive blocks of rows, the last one cut at `n_rows`.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows there are.
+    block_rows : int, default=8192
+        Rows of a block: whole tiles.
+
+    Yields
+    ------
+    start, stop : int
+    """
     for start in range(0, n_rows, block_rows):
         yield start, min(start + block_rows, n_rows)

@@ -15,15 +15,15 @@ class FileStamp:
     """Which file it is, its length, and when it was last written to.
 
     The time of writing can be set to any value, and copies keep it: so the inode and the time of
-    its last change, which only the system sets, are looked at too. A worker on another machine may
-    have a copy of its own, which has others.
+    its last change, which only the system sets, are compared too. A worker on another machine may
+    have a copy of its own, where these differ.
     """
 
     n_bytes: int
     modified: int  # nanoseconds
     inode: int
     changed: int  # nanoseconds
-    host: str  # the machine that says so
+    host: str  # the machine it was taken on
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> FileStamp:

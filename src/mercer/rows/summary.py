@@ -1,4 +1,4 @@
-"""One look at all rows before the work: are they finite, and what range do they span."""
+"""A first pass over all rows: they must be finite, and their range is recorded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Summary:
     def exponent(self, *, is_centred: bool) -> int:
         """Of the power of two just above the largest value (that remains after centring).
 
-        Rows without weight are as good as absent.
+        Rows without weight are ignored.
         """
         rows = self.weighted or self
         return int(np.frexp(rows.extent if is_centred else rows.magnitude)[1])
@@ -62,7 +62,7 @@ def summarize(source: Source, *, block_rows: int, weights: FloatArray | None = N
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What errors call the columns of a source."""
+    """The names of a source's columns and column blocks, for messages."""
 
     feature_names: tuple[str, ...] | None
     names: tuple[str, ...] = ()  # of column blocks
@@ -151,6 +151,6 @@ def _sparse_summary(X: sp.csr_array, first_row: int) -> Summary:
 def _not_finite(value: float, where: str) -> str:
     what = "NaN" if np.isnan(value) else "infinity"
     return (
-        f"Input X contains {what} at {where}; NaN and inf have no place in a kernel: drop such "
-        "rows or fill them, e.g. with sklearn.impute.SimpleImputer"
+        f"Input X contains {what} at {where}; kernels are not defined for NaN and infinity: drop "
+        "such rows or fill them, e.g. with sklearn.impute.SimpleImputer"
     )

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from mercer._run.checkpoint import is_numbers, remembered
+from mercer._run.checkpoint import is_numbers, recall
 from mercer._run.engine import Engine, current_for
 from mercer._run.printable import PrintableErrors
 from mercer._run.progress import tell
@@ -35,12 +35,12 @@ Combined = TypeVar("Combined", covariant=True)
 
 
 class Pass(Protocol[Combined]):
-    """Gives the function of tiles whose results are combined, and knows what a result is like."""
+    """Makes the function of tiles whose results are combined, and can check a result."""
 
     def __call__(self) -> TileFunction[Combined]: ...
 
     def fits(self, result: Any, source: Source, along: FloatArray | None) -> bool:
-        """Can this be the combined result over a source? May raise where it cannot."""
+        """Whether this can be the combined result over a source; may raise where it cannot."""
         ...
 
 
@@ -57,15 +57,14 @@ def sweep(
 ) -> Iterator[Any]:
     """``function(rows, first_row, along)`` for each tile of the source, in order.
 
-    make : gives the function where it is to run. Picklable, and the function must not depend on
-        anything but its arguments, so that any engine may run it.
-    along : one number per row (weights), cut as the rows are.
-    deliver : called with each result in this process, by the tile's own thread where it has one;
-        what it returns takes the result's place.
-    row_bytes : what the result takes for each row.
+    `make` gives the function where it is to run: picklable, and the function must not depend on
+    anything but its arguments, so that any engine may run it. `along` has one number per row
+    (weights), cut as the rows are. `deliver` is called with each result in this process, by the
+    tile's own thread where it has one; what it returns replaces the result. `row_bytes` is what
+    the result takes for each row.
 
     Blocks of whole tiles are read by the calling thread and worked on by `threads`; or an engine
-    reads and works on longer stretches elsewhere.
+    reads and works on longer blocks elsewhere.
     """
     engine = current_for(source)
     if engine is None:
@@ -89,19 +88,28 @@ def total(
     threads: int = 1,
     stage: str,
 ) -> Result:
-    """The results of all tiles, combined in a fixed shape; a pass that a checkpoint remembers.
+    """The results of all tiles, combined in a fixed shape; a pass that checkpoints keep.
 
     The result is a tuple of arrays and numbers.
     """
-    work = partial(
-        _total, source, make, combine, along, block_rows=block_rows, threads=threads, stage=stage
-    )
+
+    def compute() -> Result:
+        engine = current_for(source)
+        if engine is None:
+            tiles = _sweep_here(source, make(), along, None, block_rows, threads, stage)
+            return folded(tiles, combine)
+        n_groups = -(-source.n_rows // GROUP)
+        groups = min(max(n_groups // (TASKS_PER_WORKER * engine.n_workers), 1), MOST_GROUPS)
+        task = BlockTask(make, block_rows, combine)
+        sums = _sweep_there(engine, task, source, along, groups * GROUP, stage)
+        return reduce(combine, chain.from_iterable(sums))
+
     fits = partial(make.fits, source=source, along=along)
-    return remembered(stage, source, (make, along), work, fits)
+    return recall(stage, source, (make, along), compute, fits)
 
 
 def is_weights(value: Any, n_clusters: int, source: Source, along: FloatArray | None) -> bool:
-    """Are these the weights of clusters that share all rows of a source?"""
+    """Whether these are the weights of clusters that share all rows of a source."""
     every = float(source.n_rows) if along is None else float(along.sum())
     is_shared = is_numbers(value, (n_clusters,)) and bool((value >= 0).all())
     return is_shared and bool(np.isclose(value.sum(), every, rtol=1e-6, atol=0.0))
@@ -119,7 +127,7 @@ def add_each(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BlockTask:
-    """The tiles of a stretch of rows: a list of their results, or of their groups' sums."""
+    """The tiles of a block of rows: a list of their results, or of their groups' sums."""
 
     make: Callable[[], TileFunction[Any]]
     block_rows: int  # read at once
@@ -135,27 +143,6 @@ class BlockTask:
             return list(results if self.combine is None else _groups(results, self.combine))
 
         return run
-
-
-def _total(
-    source: Source,
-    make: Callable[[], TileFunction[Result]],
-    combine: Callable[[Result, Result], Result],
-    along: FloatArray | None,
-    *,
-    block_rows: int,
-    threads: int,
-    stage: str,
-) -> Result:
-    engine = current_for(source)
-    if engine is None:
-        tiles = _sweep_here(source, make(), along, None, block_rows, threads, stage)
-        return folded(tiles, combine)
-    n_groups = -(-source.n_rows // GROUP)
-    groups = min(max(n_groups // (TASKS_PER_WORKER * engine.n_workers), 1), MOST_GROUPS)
-    task = BlockTask(make, block_rows, combine)
-    sums = _sweep_there(engine, task, source, along, groups * GROUP, stage)
-    return reduce(combine, chain.from_iterable(sums))
 
 
 def _sweep_here(
@@ -189,9 +176,9 @@ def _sweep_there(
     stage: str,
 ) -> Iterator[Any]:
     tell(stage, 0, source.n_rows)
-    stretches = list(spans(source.n_rows, task_rows))
-    results = engine.rows(task, source, along, stretches)
-    for (_, stop), result in zip(stretches, results, strict=True):
+    blocks = list(spans(source.n_rows, task_rows))
+    results = engine.rows(task, source, along, blocks)
+    for (_, stop), result in zip(blocks, results, strict=True):
         tell(stage, stop, source.n_rows)
         yield result
 

@@ -29,7 +29,7 @@ CSV_ERROR = re.compile(r"In CSV column #(\d+): Row #(\d+): .*invalid value '(.*)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a table: a number in each row, or a list of numbers, all of one length."""
 
     name: str
@@ -69,7 +69,7 @@ class TableSource(ForwardSource):
     path: str | os.PathLike[str]
     columns: Sequence[str] | None = None
     stamp: FileStamp = field(init=False, repr=False)
-    chosen: tuple[Column, ...] = field(init=False, repr=False)
+    chosen: tuple[TableColumn, ...] = field(init=False, repr=False)
 
     def changed(self, found: str) -> str:
         return (
@@ -88,12 +88,12 @@ class TableSource(ForwardSource):
         raise NotImplementedError
 
     def _open(self) -> None:
-        """Settle path, stamp and selection, before anything is read."""
+        """Set path, stamp and selection, before anything is read."""
         path = os.path.abspath(self.path)
         self._set(path=path, stamp=FileStamp.of(path), columns=_selection(self.columns))
 
-    def _choose(self, columns: Sequence[Column], dtype: np.dtype[Any]) -> None:
-        """Settle the columns, and with them the features."""
+    def _choose(self, columns: Sequence[TableColumn], dtype: np.dtype[Any]) -> None:
+        """Set the columns, and with them the features."""
         for column in columns:
             if column.length == 0:
                 raise ValueError(
@@ -121,7 +121,7 @@ class TableSource(ForwardSource):
             yield rows
             start += batch.num_rows
 
-    def _check(self, column: Column, array: Any, start: int) -> None:
+    def _check(self, column: TableColumn, array: Any, start: int) -> None:
         flaw = column.flaw(array)
         if flaw is not None:
             row, what = flaw
@@ -156,7 +156,10 @@ class ParquetSource(TableSource):
     def __post_init__(self) -> None:
         self._open()
         parquet = require("pyarrow.parquet", "io", "reading Parquet")
-        with _in_words(self.path, "Parquet"), parquet.ParquetFile(arrow_path(self.path)) as file:
+        with (
+            _named_errors(self.path, "Parquet"),
+            parquet.ParquetFile(arrow_path(self.path)) as file,
+        ):
             metadata, schema = file.metadata, file.schema_arrow
             names = _choice(self.path, schema.names, self.columns)
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -165,7 +168,7 @@ class ParquetSource(TableSource):
         kinds = {name: schema.field(name).type for name in names}
         _check_kinds(self.path, kinds, is_chosen=self.columns is not None)
         dtypes: Any = [_dtype(_item_type(kind)) for kind in kinds.values()]
-        columns = [Column(name, self._length(name, kind)) for name, kind in kinds.items()]
+        columns = [TableColumn(name, self._length(name, kind)) for name, kind in kinds.items()]
         self._choose(columns, working_dtype(np.result_type(*dtypes)))
 
     def blocks(self, start: int) -> Iterator[FloatArray]:
@@ -205,7 +208,7 @@ class ParquetSource(TableSource):
         }
         with (
             _released(),
-            _in_words(self.path, "Parquet"),
+            _named_errors(self.path, "Parquet"),
             parquet.ParquetFile(arrow_path(self.path), metadata=self.metadata, **options) as file,
         ):
             for group in range(self.restart_of(start), self.metadata.num_row_groups):
@@ -247,7 +250,7 @@ class CsvSource(TableSource):
         line = sum(len(name) + 1 for name in names)
         self._set(names=names, block=min(max(LINES * line, LEAST_BLOCK), BLOCK))
         chosen = _choice(self.path, names, self.columns)
-        self._choose([Column(name) for name in chosen], np.dtype(np.float64))
+        self._choose([TableColumn(name) for name in chosen], np.dtype(np.float64))
         try:
             self._count(self._counted())
         except ValueError as error:
@@ -264,7 +267,7 @@ class CsvSource(TableSource):
         return sum(len(rows) for rows in self.blocks(0))
 
     def _read_names(self) -> tuple[str, ...]:
-        with _in_words(self.path, "CSV"), self._reader([]) as reader:
+        with _named_errors(self.path, "CSV"), self._reader([]) as reader:
             names = tuple(reader.schema.names)
             flags = tuple(column.name for column in reader.schema if str(column.type) == "bool")
         if len(names) == 1 and (separator := re.search(r"[;\t|]", names[0])):
@@ -278,7 +281,11 @@ class CsvSource(TableSource):
     def _batches(self) -> Iterator[Any]:
         self.stamp.check(self.path)
         names = [column.name for column in self.chosen]
-        with _released(), _in_words(self.path, "CSV", self.names), self._reader(names) as reader:
+        with (
+            _released(),
+            _named_errors(self.path, "CSV", self.names),
+            self._reader(names) as reader,
+        ):
             yield from reader
 
     def _arrow_bytes(self) -> int:
@@ -312,14 +319,14 @@ def _released() -> Iterator[None]:
 
 
 def count_rows(path: str | os.PathLike[str]) -> int:
-    """The rows of a Parquet file, as its end tells."""
+    """The rows of a Parquet file, which are counted at its end."""
     parquet = require("pyarrow.parquet", "io", "reading Parquet")
-    with _in_words(path, "Parquet"):
+    with _named_errors(path, "Parquet"):
         return int(parquet.read_metadata(arrow_path(path)).num_rows)
 
 
 @contextmanager
-def _in_words(
+def _named_errors(
     path: str | os.PathLike[str], format: str, names: tuple[str, ...] = ()
 ) -> Iterator[None]:
     """Arrow's errors as one ValueError that says which file and what to do."""

@@ -98,7 +98,7 @@ class ZarrSource(ForwardSource):
                     "to or replaced after it was opened; open it again, and leave it alone while "
                     "it is read"
                 )
-            with _in_words(self.path):
+            with _named_errors(self.path):
                 rows = np.ascontiguousarray(self.array[first:stop], dtype=self.dtype)
             yield rows
 
@@ -161,7 +161,7 @@ def _opened(array: Any) -> tuple[Any, str, FileStamp | None]:
         raise ValueError(
             f"{path} is not a zarr array: it holds none of {', '.join(DOCUMENTS)}; write it again"
         )
-    with _in_words(path):
+    with _named_errors(path):
         found = zarr.open(path, mode="r")
     if isinstance(found, zarr.Group):
         inside = [f"{name} {item.shape}" for name, item in found.members(None) if _is_array(item)]
@@ -187,7 +187,7 @@ def _n_missing(array: Any) -> int:
 
 
 @contextmanager
-def _in_words(path: str) -> Iterator[None]:
+def _named_errors(path: str) -> Iterator[None]:
     """Zarr's many errors as one ValueError that says which array and what to do."""
     try:
         yield

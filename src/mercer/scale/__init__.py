@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mercer.scale.checkpoints import checkpoint
+from mercer.scale.checkpoint_folder import checkpoint
 from mercer.scale.context import on
 from mercer.scale.local import local_cluster
 from mercer.scale.processes import Processes

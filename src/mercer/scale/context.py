@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Any
 
 from mercer._run.engine import running
@@ -21,11 +21,14 @@ def on(engine: Any) -> Iterator[Any]:
 
     Parameters
     ----------
-    engine : a Dask client (`distributed.Client`); `mercer.Processes(4)`; a pool of
-        `concurrent.futures` on this machine; or a name: "processes", "dask" (a cluster of this
-        machine that ends with the block), "loop" (this process, as without `on`).
+    engine : distributed.Client, Processes, concurrent.futures.Executor or str
+        A Dask client; ``mercer.Processes(4)``; a pool of processes or threads on this machine; or
+        "processes", "dask" (a cluster of this machine that ends with the block) or "loop" (this
+        process, as without `on`).
 
-    What is in memory is sent to the workers once; files are read by the workers themselves, which
+    Notes
+    -----
+    Rows in memory are sent to the workers once; files are read by the workers themselves, which
     must see them under the same path.
 
     Examples
@@ -39,48 +42,37 @@ def on(engine: Any) -> Iterator[Any]:
     >>> bool((labels == model.fit_predict(X)).all())
     True
     """
-    with ExitStack() as stack:
-        chosen = stack.enter_context(_engine(engine))
-        stack.enter_context(running(chosen))
+    with _engine(engine) as chosen, running(chosen):
         yield chosen
 
 
-@contextmanager
-def _engine(engine: Any) -> Iterator[Any]:
-    """The engine that was meant; what is started here is stopped here."""
-    if engine == "loop":
-        yield None
-    elif engine == "processes":
-        with _engine(Processes()) as processes:
-            yield processes
-    elif engine == "dask":
-        with local_cluster() as client, _engine(client) as futures:
-            yield futures
-    elif isinstance(engine, Processes):
+def _engine(engine: Any) -> AbstractContextManager[Any]:
+    """The engine that is meant; what is started here is stopped at the end of the block."""
+    if isinstance(engine, str) and engine in ENGINES:
+        return {"loop": nullcontext, "processes": _own_processes, "dask": _own_cluster}[engine]()
+    if isinstance(engine, Processes):
         engine.start()
-        try:
-            yield engine
-        finally:
-            engine.close()
-    elif isinstance(engine, Executor):
-        pool = PoolEngine(engine)
-        try:
-            yield pool
-        finally:
-            pool.close()
-    elif _is_client(engine):
+        return closing(engine)
+    if isinstance(engine, Executor):
+        return closing(PoolEngine(engine))
+    if _is_client(engine):
         from mercer.scale.futures import DaskEngine
 
-        futures = DaskEngine(engine)
-        try:
-            yield futures
-        finally:
-            futures.close()
-    else:
-        raise TypeError(
-            f"mercer.on cannot run on {engine!r}; pass a Dask client, mercer.Processes(n), a pool "
-            f"of concurrent.futures, or one of {', '.join(map(repr, ENGINES))}"
-        )
+        return closing(DaskEngine(engine))
+    raise TypeError(
+        f"mercer.on cannot run on {engine!r}; pass a Dask client, mercer.Processes(n), a pool "
+        f"of concurrent.futures, or one of {', '.join(map(repr, ENGINES))}"
+    )
+
+
+def _own_processes() -> AbstractContextManager[Any]:
+    return _engine(Processes())
+
+
+@contextmanager
+def _own_cluster() -> Iterator[Any]:
+    with local_cluster() as client, _engine(client) as engine:
+        yield engine
 
 
 def _is_client(engine: Any) -> bool:

@@ -22,26 +22,26 @@ from mercer.scale.order import (
     RETRIES,
     Futures,
     LostWorkerError,
-    in_order,
+    results_in_order,
     warn_of_losses,
 )
 from mercer.scale.parcels import Parcel, pack, travels
-from mercer.scale.tasks import Stretch, run_job, run_rows
+from mercer.scale.tasks import RowBlock, run_job, run_rows
 
-LOOK_SECONDS = 2.0  # between looks at whether scheduler and workers are still there
-PATIENCE_SECONDS = 30.0  # without any worker, before that is said
+LOOK_SECONDS = 2.0  # between checks that scheduler and workers are still there
+PATIENCE_SECONDS = 30.0  # without any worker, before a warning
 WINDOW = 3  # tasks under way for each thread of the cluster
 GRAPH_WARNING = {"distributed.admin.large-graph-warning-threshold": "1GB"}
 
 
 @dataclass(slots=True)
-class Roll:
-    """Which workers are there, and how many are no longer."""
+class Attendance:
+    """Which workers are there, and how many have ended."""
 
     present: set[str] = field(default_factory=set)  # addresses at the last look
-    n_most: int = 0  # that were there at once
+    n_most: int = 0  # at once
     n_ended: int = 0
-    is_told: bool = False  # whether the user knows that many ended
+    has_warned: bool = False  # the user knows that many ended
 
     def look(self, workers: set[str]) -> None:
         self.n_ended += len(self.present - workers)
@@ -61,11 +61,11 @@ class DaskEngine:
         self.client = client
         self._sent: dict[Any, Any] = {}  # (what, first row, last) → a future of rows on a worker
         self._whose: tuple[Any, ...] = ()  # the source, numbers and spans they belong to
-        self._roll = Roll()
+        self._workers = Attendance()
 
     @property
     def n_workers(self) -> int:
-        with self._readable_trouble():
+        with self._readable_errors():
             return max(sum(self.client.nthreads().values()), 1)
 
     def rows(
@@ -73,7 +73,7 @@ class DaskEngine:
     ) -> Iterator[Any]:
         """The task on each span of rows."""
         spans = list(spans)
-        with self._readable_trouble():
+        with self._readable_errors():
             held = self._hold(pack(task))
             reads_itself = travels(source)
             own = self._hold(pack(source)) if reads_itself else None
@@ -88,18 +88,18 @@ class DaskEngine:
 
     def jobs(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """A function of each item."""
-        with self._readable_trouble():
+        with self._readable_errors():
             held = self._hold(pack(function))
             yield from self._in_order(lambda item: self._submit(run_job, held, pack(item)), items)
 
     def close(self) -> None:
-        """Let go of rows that workers hold; the cluster stays its owner's."""
+        """Release rows that workers hold; the cluster stays its owner's."""
         self._sent.clear()
         self._whose = ()
 
     def _in_order(self, submit: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         futures = Futures(submit, self._wait, _is_lost, self._demand_scheduler, self._cancel)
-        return in_order(futures, items, WINDOW * self.n_workers)
+        return results_in_order(futures, items, WINDOW * self.n_workers)
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         key = f"mercer-{function.__name__}-{secrets.token_hex(8)}"
@@ -114,18 +114,18 @@ class DaskEngine:
         """Rows (or their numbers) on a worker; sent if they are not there, or no longer."""
         future = self._sent.get((what, *span))
         if future is None or _is_lost(future):
-            future = self._sent[(what, *span)] = self._scatter(Stretch(span[0], read(*span)))
+            future = self._sent[(what, *span)] = self._scatter(RowBlock(span[0], read(*span)))
         return future
 
-    def _scatter(self, stretch: Stretch) -> Any:
+    def _scatter(self, block: RowBlock) -> Any:
         """Send rows to some worker; if that one dies on receiving them, to another."""
         for _ in range(RETRIES):
             try:
-                return self.client.scatter(stretch, hash=False)
+                return self.client.scatter(block, hash=False)
             except (OSError, CancelledError):  # CommClosedError is one
                 self._demand_scheduler()
                 time.sleep(LOOK_SECONDS)  # until the scheduler has noticed
-        return self.client.scatter(stretch, hash=False)
+        return self.client.scatter(block, hash=False)
 
     def _forget_others(self, source: Any, along: Any, spans: list[tuple[int, int]]) -> None:
         """Workers hold the rows of one source in one cut."""
@@ -137,14 +137,14 @@ class DaskEngine:
             self._whose = whose
 
     def _wait(self, future: Any) -> Any:
-        """The result, with an eye on whether there is anyone to make it."""
+        """The result, while checking that scheduler and workers are still there."""
         alone_since: float | None = None
-        n_before = self._roll.n_ended
+        n_before = self._workers.n_ended
         while True:
             try:
                 return future.result(timeout=LOOK_SECONDS)
             except KilledWorker as error:
-                raise EngineError(_killed_words(error)) from error
+                raise EngineError(_killed(error)) from error
             except (CancelledError, CommClosedError, TimeoutError) as error:
                 if future.status == "error":  # the task's own; or it came just after the timeout
                     return future.result()
@@ -161,19 +161,19 @@ class DaskEngine:
         The scheduler blames a task only for workers that ran it; those that end beside it (of the
         memory that modules and other tasks take) would be restarted for ever.
         """
-        self._roll.look(workers)
-        n_ended, patience = self._roll.n_ended - n_before, RETRIES * self._roll.n_most
+        self._workers.look(workers)
+        n_ended, patience = self._workers.n_ended - n_before, RETRIES * self._workers.n_most
         if n_ended > max(patience, RETRIES):
             raise EngineError(
                 f"{n_ended} Dask workers ended while one result was waited for, and it did not "
                 f"come; {CAUSE}"
             )
-        if self._roll.n_ended > max(patience, MANY) and not self._roll.is_told:
-            self._roll.is_told = True
-            warn_of_losses(self._roll.n_ended)
+        if self._workers.n_ended > max(patience, MANY) and not self._workers.has_warned:
+            self._workers.has_warned = True
+            warn_of_losses(self._workers.n_ended)
 
     def _look_for_workers(self, workers: set[str], alone_since: float | None) -> float | None:
-        """Say so, once, where there has been no worker for long; one may yet come."""
+        """Warn, once, where there has been no worker for long; one may still come."""
         now = time.monotonic()
         if workers:
             return None
@@ -183,7 +183,7 @@ class DaskEngine:
             return alone_since
         warn(
             "the Dask cluster has had no workers for "
-            f"{PATIENCE_SECONDS:.0f} s; waiting for one to come (Ctrl-C ends this)"
+            f"{PATIENCE_SECONDS:.0f} s; waiting for one (Ctrl-C stops this)"
         )
         return float("inf")
 
@@ -196,8 +196,8 @@ class DaskEngine:
             self.client.cancel(futures)
 
     @contextmanager
-    def _readable_trouble(self) -> Iterator[None]:
-        """What the network says, in words."""
+    def _readable_errors(self) -> Iterator[None]:
+        """Errors of the network as an EngineError that says what to do."""
         self._demand_scheduler()
         try:
             yield
@@ -225,7 +225,7 @@ def _is_lost(future: Any) -> bool:
     return future.status in ("cancelled", "lost")
 
 
-def _killed_words(error: KilledWorker) -> str:
+def _killed(error: KilledWorker) -> str:
     return (
         f"{error.allowed_failures + 1} Dask workers died while they worked on the same rows "
         f"(task {error.task}); {CAUSE}"

@@ -1,4 +1,4 @@
-"""A Dask cluster of this machine's own, without what slows it down."""
+"""A Dask cluster on this machine, without settings that slow it down."""
 
 from __future__ import annotations
 
@@ -14,10 +14,20 @@ SLOW = "MALLOC_TRIM_THRESHOLD_"  # returns freed memory at once: up to 40 % more
 
 @contextmanager
 def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
-    """A Dask client of worker processes on this machine, which end with the block."""
+    """A Dask client of worker processes on this machine, which end with the block.
+
+    Parameters
+    ----------
+    n_workers : int or None, default=None
+        Number of processes of one thread each; None lets Dask choose.
+
+    Yields
+    ------
+    client : distributed.Client
+    """
     distributed = require("distributed", "dask", "a Dask cluster")
     with (
-        _without_ballast(),
+        _fast_settings(),
         distributed.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
@@ -31,10 +41,10 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
 
 
 @contextmanager
-def _without_ballast() -> Iterator[None]:
-    """Workers that start inside do not get the variable; ``dask.config.set`` cannot take it out.
+def _fast_settings() -> Iterator[None]:
+    """Workers that start inside do not get the variable, and do not profile themselves.
 
-    Nor do they look up a hundred times a second what they are doing.
+    ``dask.config.set`` cannot remove a variable, only set it.
     """
     import dask.config
 

@@ -11,7 +11,7 @@ from mercer._run.warn import warn
 from mercer.exceptions import EngineError
 
 RETRIES = 3  # in a row without a result
-MANY = 3 * RETRIES  # losses in one pass that are worth a word, though results come in between
+MANY = 3 * RETRIES  # losses in one pass that deserve a warning, though results come in between
 CAUSE = (
     "most often they ran out of memory: give workers more of it, use fewer of them, or lower "
     "max_memory, rank or the number of threads per worker"
@@ -29,7 +29,7 @@ class Futures:
 
     submit: Callable[[Any], Any]  # call → future
     wait: Callable[[Any], Any]  # future → result; LostWorkerError where it may be tried again
-    is_lost: Callable[[Any], bool]  # has the future ended without a result or an error of its own?
+    is_lost: Callable[[Any], bool]  # whether it ended without a result or an error of its own
     recover: Callable[[], None]  # after a loss, before calls are submitted again
     cancel: Callable[[list[Any]], None]
 
@@ -40,7 +40,7 @@ class Sent:
     future: Any
 
 
-def in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[Any]:
+def results_in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[Any]:
     """The results of the calls; at most `window` of them are under way."""
     calls, waiting, losses, all_losses = iter(calls), deque[Sent](), 0, 0
     try:
@@ -54,7 +54,7 @@ def in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[An
             except LostWorkerError as error:
                 losses, all_losses = losses + 1, all_losses + 1
                 if losses > RETRIES:
-                    raise EngineError(_words(error)) from error
+                    raise EngineError(_lost_words(error)) from error
                 if all_losses == MANY:
                     warn_of_losses(all_losses)
                 futures.recover()
@@ -69,7 +69,7 @@ def in_order(futures: Futures, calls: Iterable[Any], window: int) -> Iterator[An
         futures.cancel([sent.future for sent in waiting])
 
 
-def _words(error: Exception) -> str:
+def _lost_words(error: Exception) -> str:
     return f"workers ended {RETRIES + 1} times in a row on the same rows ({error}); {CAUSE}"
 
 

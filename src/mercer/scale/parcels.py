@@ -20,9 +20,9 @@ except ImportError:  # joblib needs it, or brings it along
     from joblib.externals import cloudpickle
 
 
-ALIGNMENT = 64  # bytes, so that arrays begin where the processor likes it
+ALIGNMENT = 64  # bytes, for the processor to read arrays fast
 SMALL = 2**16  # bytes; smaller arrays stay inside the pickle
-LARGE = 2**24  # bytes; what holds more is cut up and sent by parts
+LARGE = 2**24  # bytes; sources that hold more are sent block by block
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class SharedParcel:
 
 
 def pack(value: Any) -> Parcel:
-    """All in one piece, for other machines."""
+    """A value in one parcel, for other machines."""
     return Parcel(secrets.token_hex(8), cloudpickle.dumps(value, protocol=5))
 
 
-def share(value: Any) -> SharedParcel:
-    """Large arrays in memory that the processes of this machine share."""
+def pack_shared(value: Any) -> SharedParcel:
+    """A value whose large arrays lie in memory that processes of this machine share."""
     buffers: list[memoryview] = []
 
     def keep_inside(buffer: pickle.PickleBuffer) -> bool:
@@ -88,7 +88,7 @@ def share(value: Any) -> SharedParcel:
 
 
 def travels(source: Any) -> bool:
-    """Can other processes read this source themselves, from no more than a description?"""
+    """Whether other processes can read this source themselves, from a description of it."""
     if source.in_memory:
         return False
     sizes: list[int] = []

@@ -8,11 +8,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from typing import Any
 
 from mercer.exceptions import EngineError
-from mercer.scale.order import Futures, LostWorkerError, in_order
-from mercer.scale.parcels import Parcel, SharedParcel, pack, share
+from mercer.scale.order import Futures, LostWorkerError, results_in_order
+from mercer.scale.parcels import Parcel, SharedParcel, pack, pack_shared
 from mercer.scale.tasks import run_job, run_rows
 
 KEPT_SOURCES = 2  # that stay in shared memory: the rows, and their weights
@@ -34,24 +35,23 @@ class PoolEngine:
         self, task: Any, source: Any, along: Any, spans: Iterable[tuple[int, int]]
     ) -> Iterator[Any]:
         """The task on each span of rows."""
-        shared, held = share(task), (self._shared(source), self._shared(along))
-        calls = ((run_rows, shared.parcel, *held, *span) for span in spans)
-        try:
-            yield from in_order(self._futures(), calls, 2 * self.n_workers)
-        finally:
-            shared.close()
+        held = (self._shared(source), self._shared(along))
+        yield from self._run(run_rows, task, ((*held, *span) for span in spans))
 
     def jobs(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """A function of each item."""
-        shared = share(function)
-        calls = ((run_job, shared.parcel, pack(item)) for item in items)
-        try:
-            yield from in_order(self._futures(), calls, 2 * self.n_workers)
-        finally:
-            shared.close()
+        yield from self._run(run_job, function, ((pack(item),) for item in items))
+
+    def _run(
+        self, run: Callable[..., Any], task: Any, arguments: Iterable[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        futures = Futures(self._submit, _wait, _is_lost, self._recover, _cancel)
+        with closing(pack_shared(task)) as shared:
+            calls = ((run, shared.parcel, *each) for each in arguments)
+            yield from results_in_order(futures, calls, 2 * self.n_workers)
 
     def close(self) -> None:
-        """Let go of shared memory; the pool stays its owner's."""
+        """Release shared memory; the pool stays its owner's."""
         while self._kept:
             self._kept.popitem()[1][1].close()
 
@@ -60,14 +60,11 @@ class PoolEngine:
         if value is None:
             return None
         if id(value) not in self._kept:
-            self._kept[id(value)] = value, share(value)
+            self._kept[id(value)] = value, pack_shared(value)
             while len(self._kept) > KEPT_SOURCES:
                 self._kept.popitem(last=False)[1][1].close()
         self._kept.move_to_end(id(value))
         return self._kept[id(value)][1].parcel
-
-    def _futures(self) -> Futures:
-        return Futures(self._submit, _wait, _is_lost, self._recover, _cancel)
 
     def _submit(self, call: tuple[Any, ...]) -> Any:
         try:
@@ -78,8 +75,8 @@ class PoolEngine:
 
     def _recover(self) -> None:
         raise EngineError(
-            "a process of the pool that mercer.on was given has died, which ends such a pool; make "
-            "a new one, or use mercer.on(Processes(n)), which starts new processes by itself"
+            "a process of the pool passed to mercer.on has died, which ends such a pool; make a "
+            "new one, or use mercer.on(Processes(n)), which starts new processes by itself"
         )
 
 
@@ -91,7 +88,8 @@ class Processes(PoolEngine):
 
     Parameters
     ----------
-    n_workers : processes; None is one for each processor this process may use.
+    n_workers : int or None, default=None
+        Number of processes; None is one for each processor that this process may use.
 
     Examples
     --------
@@ -102,7 +100,7 @@ class Processes(PoolEngine):
 
     def __init__(self, n_workers: int | None = None) -> None:
         if n_workers is not None and (isinstance(n_workers, bool) or int(n_workers) < 1):
-            raise ValueError(f"n_workers={n_workers!r} must be a whole number of 1 or more")
+            raise ValueError(f"n_workers={n_workers!r} must be 1 or more, or None")
         super().__init__(None)  # type: ignore[arg-type]
         self._n_workers = len(_own_processors()) if n_workers is None else int(n_workers)
 
@@ -112,7 +110,7 @@ class Processes(PoolEngine):
 
     def start(self) -> None:
         if self.pool is not None:
-            raise EngineError(f"{self!r} runs already, in a block of its own; make another one")
+            raise EngineError(f"{self!r} is running already in another block; make another one")
         self._start()
 
     def _start(self) -> None:
@@ -140,7 +138,7 @@ class Processes(PoolEngine):
 
 
 def _begin() -> None:
-    """In a new worker: Ctrl-C is the business of the process that waits."""
+    """In a new worker: Ctrl-C is handled by the process that waits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

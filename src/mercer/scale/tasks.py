@@ -8,24 +8,25 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from mercer._run.budget import give_back
-from mercer._run.threads import single_threaded_blas
+from mercer._run.threads import SharedState, single_threaded_blas
 from mercer._run.types import FloatArray
 from mercer.rows.rows import Rows, part
 from mercer.scale.parcels import Parcel, pack
 
-KEPT_TASKS = 4  # made ready and not yet forgotten
+KEPT_TASKS = 4  # that stay ready to run
+TRIM_VARIABLE = "MALLOC_TRIM_THRESHOLD_"
 TRIM, MAP = -1, -3  # what mallopt calls the thresholds (malloc.h)
 TRIM_BYTES, MAP_BYTES = 2**28, 2**25
 USUAL_MAP_BYTES = 2**17
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowBlock:
     """Some consecutive rows (or numbers, one for each), by their numbers in the whole."""
 
     first: int
@@ -40,14 +41,14 @@ class Stretch:
 
 
 def run_rows(task: Parcel, source: Any, along: Any, start: int, stop: int) -> Any:
-    """A task on a stretch of rows; a source in a parcel is opened anew: its place is its own."""
+    """A task on a block of rows; a source in a parcel is opened here: its position is its own."""
     with _errors_that_travel(), single_threaded_blas(), _calm_allocator():
         function = _ready(task)
         return function(_opened(source), _opened(along), start, stop)
 
 
 def run_job(function: Parcel, item: Any) -> Any:
-    """A function of one item, which comes in a parcel: trouble in opening it is the task's own."""
+    """A function of one item in a parcel: an error in opening it is an error of the task."""
     with _errors_that_travel(), single_threaded_blas(), _calm_allocator():
         return _ready(function)(_opened(item))
 
@@ -76,7 +77,7 @@ def _opened(value: Any) -> Any:
 
 
 class _ReadyTasks:
-    """The last few tasks, made ready once for all stretches of rows."""
+    """The last few tasks, made ready once for all blocks of rows."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -93,46 +94,23 @@ class _ReadyTasks:
             return self.tasks[task.key]
 
 
-class _Calm:
-    """Keeps freed memory at hand while tasks run, where the environment asks to return it at once.
+def _calm_allocator() -> AbstractContextManager[None]:
+    """Keep freed memory at hand while tasks run, where the environment asks to return it at once.
 
-    Dask's nanny sets MALLOC_TRIM_THRESHOLD_ to 64 kB, and every array of a tile is then given back
+    Dask's nanny sets MALLOC_TRIM_THRESHOLD_ to 64 kB, and every array of a tile is then returned
     to the system and asked for again: a third of the time. After the last task the memory goes.
     """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.inside = 0
-
-    def enter(self) -> None:
-        with self.lock:
-            self.inside += 1
-            if self.inside == 1:
-                _set_thresholds(TRIM_BYTES, MAP_BYTES)
-
-    def leave(self) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                _set_thresholds(int(os.environ[TRIM_VARIABLE]), USUAL_MAP_BYTES)
-                give_back()
+    is_set = sys.platform == "linux" and os.environ.get(TRIM_VARIABLE, "").isdigit()
+    return _kept_memory() if is_set else nullcontext()
 
 
-TRIM_VARIABLE = "MALLOC_TRIM_THRESHOLD_"
-_ready_tasks, _calm = _ReadyTasks(), _Calm()
-_ready = _ready_tasks.get
+def _keep_memory() -> None:
+    _set_thresholds(TRIM_BYTES, MAP_BYTES)
 
 
-@contextmanager
-def _calm_allocator() -> Iterator[None]:
-    if sys.platform != "linux" or not os.environ.get(TRIM_VARIABLE, "").isdigit():
-        yield
-        return
-    _calm.enter()
-    try:
-        yield
-    finally:
-        _calm.leave()
+def _return_memory() -> None:
+    _set_thresholds(int(os.environ[TRIM_VARIABLE]), USUAL_MAP_BYTES)
+    give_back()
 
 
 def _set_thresholds(trim: int, map_: int) -> None:
@@ -140,3 +118,7 @@ def _set_thresholds(trim: int, map_: int) -> None:
     if mallopt is not None:
         mallopt(TRIM, trim)
         mallopt(MAP, map_)
+
+
+_ready = _ReadyTasks().get
+_kept_memory = SharedState(_keep_memory, _return_memory)

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from mercer.selection.compare import search
+from mercer.selection.result import Selection
 
 __all__ = ["Selection", "search"]
-
-_HOMES = {"Selection": "mercer.selection.result", "search": "mercer.selection.compare"}
-
-
-def __getattr__(name: str) -> Any:  # on first use: embeddings import criteria from here
-    from importlib import import_module
-
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'mercer.selection' has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,12 +28,12 @@ from mercer.rows.sample import Sample, evenly
 # even sets). Where cuts are equal the rule stays: with the middle bandwidth, random Fourier
 # features lost a ring and its core for 4 of 10 seeds.
 ROWS = 1500  # that are clustered once per bandwidth
-SCALE_ROWS = 500  # of them, whose distances tell the median and the mean
+SCALE_ROWS = 500  # of them, whose distances give the median and the mean
 BLOCK = 64  # of them, that distances are computed to at a time: sparse rows are made dense there
 RANK = 128
 SWEEPS = 30
 NEIGHBORS = 7
-HANDICAPS = {"": 0.7, "far": 2.0}  # the rule gives way to what is better beyond a sample's noise
+HANDICAPS = {"": 0.7, "far": 2.0}  # the rule stays unless another is better beyond the noise
 WORDS = {
     "between": "gamma between the neighbour rule and the median distance",
     "median": "gamma by the median distance",
@@ -41,41 +41,48 @@ WORDS = {
 }
 
 
-def comparison_memory(n_rows: int) -> int:
-    """Bytes that `compare_bandwidths` holds for a sample of so many rows."""
-    few, scale = min(n_rows, ROWS), min(n_rows, SCALE_ROWS)
-    return 8 * max(few * (3 * BLOCK + 3 * RANK), 4 * scale**2)
+@dataclass(frozen=True, slots=True)
+class BandwidthComparison:
+    """Which of a few bandwidths suits kernel k-means with so many clusters.
 
-
-def compare_bandwidths(problem: Problem, n_clusters: int) -> Problem:
-    """The problem with the bandwidth whose clusters split the fewest close neighbours.
-
-    Kernel k-means with a narrow kernel prefers small dense pieces to large clusters, with a wide
+    Kernel k-means with a narrow kernel prefers small dense groups to large clusters, with a wide
     one it is k-means and cuts rings and chains. Some rows are clustered with each bandwidth, and
-    the partitions compared by a yardstick that no kernel enters: the normalised cut of the graph
-    of nearest rows. Nothing is drawn from the fit's random stream.
+    the partitions are compared by a measure that does not depend on the kernel: the normalised cut
+    of the graph of nearest rows. Nothing is drawn from the fit's random stream.
     """
-    kernel, rng = problem.kernel, np.random.default_rng(0)
-    assert kernel is not None
-    few = _part(problem.sample, evenly(len(problem.sample), ROWS))
-    n_neighbors = min(NEIGHBORS, len(few) // (4 * n_clusters))
-    if n_clusters < 2 or n_neighbors < 2:
-        return problem
-    scale = slice(SCALE_ROWS)
-    some = part(few.rows, 0, SCALE_ROWS)
-    D = np.concatenate(list(_distance_blocks(kernel, some)))
-    others = other_gammas(D, few.weights[scale], float(kernel.gamma))
-    kernels = {name: kernel.with_gamma(gamma) for name, gamma in others.items()} | {"": kernel}
-    ties = np.concatenate(list(_nearest(kernel, few.rows, n_neighbors)))
-    cuts = {
-        name: HANDICAPS.get(name, 1.0)
-        * normalized_cut(ties, _labels(each, few, n_clusters, rng), few.weights, n_clusters)
-        for name, each in kernels.items()
-    }
-    best = _middle_of_the_least(cuts, kernels)
-    rule = WORDS.get(best, problem.bandwidth)
-    words = f"{rule}: its clusters split the fewest close neighbours among {len(cuts)} bandwidths"
-    return replace(problem, kernel=kernels[best], bandwidth=words)
+
+    n_clusters: int
+
+    def memory(self, n_rows: int) -> int:
+        """Bytes that `choose` holds for a sample of so many rows."""
+        few, scale = min(n_rows, ROWS), min(n_rows, SCALE_ROWS)
+        return 8 * max(few * (3 * BLOCK + 3 * RANK), 4 * scale**2)
+
+    def choose(self, problem: Problem) -> Problem:
+        """The problem with the bandwidth whose clusters split the fewest close neighbours."""
+        kernel, rng = problem.kernel, np.random.default_rng(0)
+        assert kernel is not None
+        few = _part(problem.sample, evenly(len(problem.sample), ROWS))
+        n_neighbors = min(NEIGHBORS, len(few) // (4 * self.n_clusters))
+        if self.n_clusters < 2 or n_neighbors < 2:
+            return problem
+        D = np.concatenate(list(_distance_blocks(kernel, part(few.rows, 0, SCALE_ROWS))))
+        others = other_gammas(D, few.weights[:SCALE_ROWS], float(kernel.gamma))
+        kernels = {name: kernel.with_gamma(gamma) for name, gamma in others.items()} | {"": kernel}
+        neighbors = np.concatenate(list(_nearest(kernel, few.rows, n_neighbors)))
+        cuts = {
+            name: HANDICAPS.get(name, 1.0)
+            * normalized_cut(
+                neighbors, _labels(each, few, self.n_clusters, rng), few.weights, self.n_clusters
+            )
+            for name, each in kernels.items()
+        }
+        best = _middle_of_the_least(cuts, kernels)
+        rule = WORDS.get(best, problem.bandwidth)
+        words = (
+            f"{rule}: its clusters split the fewest close neighbours among {len(cuts)} bandwidths"
+        )
+        return replace(problem, kernel=kernels[best], bandwidth=words)
 
 
 def _middle_of_the_least(cuts: dict[str, float], kernels: dict[str, Kernel]) -> str:

@@ -1,4 +1,4 @@
-"""Which bandwidth, how many clusters: compare all pairs on rows that did not make the model."""
+"""Which bandwidth, how many clusters: compare all pairs on held-out rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mercer._run.random import as_generator
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray
 from mercer._run.warn import warn
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.partitions.codebooks import ENCODINGS
-from mercer.partitions.criteria import BALANCE, balance_of
+from mercer.partitions.criteria import BALANCE, balanced_mean
 from mercer.rows.source import Source
-from mercer.selection.grid import check_judges
+from mercer.selection.grid import check_validation_size
 from mercer.selection.result import Selection
 
 TRAIN_ROWS = 10_000
@@ -42,26 +42,36 @@ def search(
 ) -> Selection:
     """The criterion of every pair of a number of clusters and a bandwidth: larger is better.
 
-    Rows are split: the estimator's `train_size` (10,000) make models, others judge them. For a
+    Models are fitted on the estimator's `train_size` (10,000) rows and scored on others. For a
     `KernelSpectralClustering` each bandwidth costs one factor and one decomposition, whatever the
     numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths. Threads run
     over bandwidths.
 
     Parameters
     ----------
-    estimator : what to choose for; it is not changed. `KernelSpectralClustering` takes every
-        criterion. `SpectralClustering` and `KernelKMeans` take "bas" and "ams", by the distances
-        of rows to directions (to centres); each pair is a fit of its own.
-    X, sample_weight : as in `fit`.
-    n_clusters : numbers of clusters, each at least 2.
-    gamma : bandwidths; None takes the estimator's own, and for `KernelSpectralClustering` with
+    estimator : KernelSpectralClustering, SpectralClustering or KernelKMeans
+        What to choose for; it is not changed. `KernelSpectralClustering` takes every criterion, the
+        others "bas" and "ams", by the distances of rows to directions (to centres); there each pair
+        is a fit of its own.
+    X : anything `mercer.as_source` takes
+        The rows.
+    n_clusters : iterable of int, default=range(2, 11)
+        Numbers of clusters, each at least 2.
+    gamma : iterable of float or None, default=None
+        Bandwidths. None takes the estimator's own, and for `KernelSpectralClustering` with
         gamma="auto" compares it with wider and narrower ones.
-    criterion : "bas", "ams" or "blf" (see `mercer.partitions.criteria`); None is the estimator's
-        encoding, or "bas".
-    balance : η, the weight of balanced cluster sizes.
-    outlier : clusters of at most this weight on the judging rows count as noise.
-    validation_size : rows that judge, at most.
-    n_jobs : threads; None is the estimator's.
+    criterion : "bas", "ams", "blf" or None, default=None
+        See `mercer.partitions.criteria`; None is the estimator's encoding, or "bas".
+    balance : float, default=0.2
+        η, the weight of balanced cluster sizes.
+    outlier : float, default=0.0
+        Clusters of at most this weight on the held-out rows count as noise.
+    validation_size : int, default=20000
+        Held-out rows, at most.
+    sample_weight : array of shape (n_rows,) or None, default=None
+        Weight of each row.
+    n_jobs : int or None, default=None
+        Number of threads; None is the estimator's.
 
     Examples
     --------
@@ -74,7 +84,7 @@ def search(
     """
     sizes = _sizes(n_clusters)
     gammas = _gammas(gamma)
-    named = getattr(estimator, "encoding", "bas") if criterion is None else criterion
+    named = estimator.default_criterion() if criterion is None else criterion
     if named not in ENCODINGS:
         raise ValueError(f"criterion={named!r} is unknown; choose one of {list(ENCODINGS)}")
     for value, name, most in ((balance, "balance", 1.0), (outlier, "outlier", np.inf)):
@@ -82,8 +92,8 @@ def search(
             raise ValueError(f"{name}={value!r} must be between 0 and {most:g}")
     if not isinstance(validation_size, Integral) or validation_size < sizes[-1]:
         raise ValueError(
-            f"validation_size={validation_size!r} is smaller than n_clusters={sizes[-1]}: the rows "
-            "that judge must be able to show every cluster; raise validation_size"
+            f"validation_size={validation_size!r} is smaller than n_clusters={sizes[-1]}: the "
+            "held-out rows cannot show every cluster; raise validation_size"
         )
     threads = n_threads(estimator.n_jobs if n_jobs is None else n_jobs)
     options = {
@@ -93,7 +103,7 @@ def search(
         "n_validation": int(validation_size),
         "threads": threads,
     }
-    if hasattr(estimator, "search_scores"):
+    if estimator.compares_at_once:
         found: Selection = estimator.search_scores(X, sample_weight, sizes, gammas, **options)
     else:
         found = _search_by_fits(estimator, X, sample_weight, sizes, gammas, **options)
@@ -118,8 +128,8 @@ def _search_by_fits(
     n_validation: int,
     threads: int,
 ) -> Selection:
-    """A fit for each pair, judged by the distances of other rows to its clusters."""
-    from mercer.estimators.problem import checked_source, checked_weights
+    """A fit for each pair, scored by the distances of held-out rows to its clusters."""
+    from mercer.estimators.preparation import checked_source, checked_weights
 
     if encoding == "blf":
         raise ValueError(
@@ -128,29 +138,29 @@ def _search_by_fits(
         )
     if as_kernel(estimator.kernel or "rbf").is_precomputed:
         raise ValueError(
-            f"the models of {type(estimator).__name__} are made on part of the rows, which a "
-            "precomputed matrix does not have; pass rows and a kernel of them"
+            f"search fits {type(estimator).__name__} on part of the rows, which a precomputed "
+            "matrix does not have; pass rows and a kernel of them"
         )
     source = checked_source(X)
     weights = checked_weights(sample_weight, source.n_rows)
     rng = as_generator(estimator.random_state)
     n_train = min(TRAIN_ROWS, source.n_rows - max(source.n_rows // 3, 1))
     order = rng.permutation(source.n_rows)
-    judges = np.sort(order[n_train : n_train + n_validation])
-    check_judges(len(judges), sizes[-1])
+    held_out = np.sort(order[n_train : n_train + n_validation])
+    check_validation_size(len(held_out), sizes[-1])
     train = _Rows.of(source, np.sort(order[:n_train]), weights)
-    held = _Rows.of(source, judges, weights)
+    held = _Rows.of(source, held_out, weights)
     pairs = [(gamma, k) for gamma in gammas or (None,) for k in sizes]
 
     score = FitScore(clone(estimator), train, held, encoding, balance, outlier)
     found = []
     with single_threaded_blas():
         for number, value in enumerate(each(score, pairs, threads)):
-            tell("search", (number + 1) * len(judges), len(pairs) * len(judges))
+            tell("search", (number + 1) * len(held_out), len(pairs) * len(held_out))
             found.append(value)
     scores = np.array(found).reshape(-1, len(sizes))
     return Selection(
-        encoding, balance, sizes, gammas or (None,), scores, len(train.weights), len(judges)
+        encoding, balance, sizes, gammas or (None,), scores, len(train.weights), len(held_out)
     )
 
 
@@ -168,7 +178,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class FitScore:
-    """A bandwidth and a number of clusters → the criterion of a model that is fitted with them."""
+    """A bandwidth and a number of clusters → the criterion of a model fitted with them."""
 
     estimator: Any
     train: _Rows
@@ -186,12 +196,7 @@ class FitScore:
 
 def _criterion_of(model: Any, held: _Rows, encoding: str, balance: float, outlier: float) -> float:
     """Mean over clusters of 1 - d₁/d₂ (bas) or of the membership ∝ 1/d (ams), and balance."""
-    if hasattr(model, "cluster_centers_"):
-        distances = model.transform(held.rows).astype(np.float64)
-    else:
-        directions = model._labels_by().directions
-        cosines = model.transform(held.rows) @ directions.T
-        distances = np.sqrt(2.0 * np.clip(1.0 - cosines, 0.0, 2.0))
+    distances = model._cluster_distances(held.rows)
     k = distances.shape[1]
     if k < 2:
         return float("nan")
@@ -201,12 +206,7 @@ def _criterion_of(model: Any, held: _Rows, encoding: str, balance: float, outlie
         clear = closeness[:, 0] / closeness.sum(axis=1)
     else:
         clear = 1.0 - nearest[:, 0] / np.maximum(nearest[:, 1], np.finfo(float).tiny)
-    labels = distances.argmin(axis=1)
-    counts = np.bincount(labels, weights=held.weights, minlength=k).astype(np.float64)
-    sums = np.bincount(labels, weights=held.weights * clear, minlength=k)
-    kept = counts > outlier
-    fit = float(np.where(kept, sums / np.where(counts > 0, counts, 1.0), 0.0).mean())
-    return (1.0 - balance) * fit + balance * balance_of(counts, kept)
+    return balanced_mean(clear, distances.argmin(axis=1), held.weights, k, balance, outlier)
 
 
 def _sizes(n_clusters: Iterable[int]) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
 """Scores of many kernels and numbers of clusters: one factor for each kernel, one decomposition
-for all numbers of clusters, threads over kernels (paper 004, section 2.1.2)."""
+for all numbers of clusters, threads over kernels ([novak2021], section 2.1.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,28 +20,61 @@ from mercer.embeddings.scores import (
     training_scores,
 )
 from mercer.embeddings.weighted_kpca import weighted_kpca
+from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.partitions.codebooks import Encoding
 from mercer.partitions.criteria import BALANCE, criterion
 from mercer.partitions.encode import encode
 from mercer.rows.sample import Sample, subsample
+from mercer.selection.result import Selection
 
 SINGLE_RANGE = (1e-9, 1e9)  # of values whose squares float32 holds with all its digits
-MOST_MUTE = 0.1  # of the rows may have no positive low-rank degree
+MOST_CLAMPED = 0.1  # of the rows may have no positive low-rank degree
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
     """What all pairs have in common."""
 
-    train: Sample  # rows that make models
-    validation: Sample  # rows that judge them
+    train: Sample  # rows that models are fitted on
+    validation: Sample  # held-out rows that score them
     sizes: tuple[int, ...]  # numbers of clusters, ascending
     approximation: Any
     encoding: Encoding
     balance: float = BALANCE
     outlier: float = 0.0
-    cholesky: Kernel | None = None  # one kernel for all factors, where coefficients have another
+    cholesky: Kernel | None = None  # of all factors, where coefficients have a kernel of their own
+
+
+def search_grid(
+    problem: Problem,
+    kernels: Sequence[Kernel],
+    *,
+    approximation: Any,
+    sizes: tuple[int, ...],
+    gammas: tuple[float, ...],
+    n_train: int,
+    n_validation: int,
+    encoding: Any,
+    balance: float,
+    outlier: float,
+    cholesky_kernel: Callable[[Sample, np.random.Generator], Kernel | None],
+    rng: np.random.Generator,
+    threads: int,
+) -> Selection:
+    """The criterion on held-out rows of all kernels (none: the problem's) and numbers of clusters.
+
+    `cholesky_kernel`: of the training sample, where coefficients have another kernel than factors.
+    """
+    train, validation = split(problem.sample, n_train, n_validation, rng=rng)
+    check_validation_size(len(validation), sizes[-1])
+    second = cholesky_kernel(train, rng)
+    grid = Grid(train, validation, sizes, approximation, encoding, balance, outlier, second)
+    own: Any = problem.kernel
+    scores = score_grid(grid, kernels or [own], rng=rng, threads=threads)
+    return Selection(
+        encoding, balance, sizes, gammas or (None,), scores, len(train), len(validation)
+    )
 
 
 def score_grid(
@@ -52,10 +85,10 @@ def score_grid(
         grid = replace(grid, train=_single(grid.train), validation=_single(grid.validation))
     seeds = rng.integers(2**63, size=len(kernels) + 1)
     shared = None if grid.cholesky is None else _shared(grid, int(seeds[-1]))
-    rows, n_judges = [], len(grid.validation)
+    rows, n_rows = [], len(grid.validation)
     jobs = zip(kernels, seeds[:-1], strict=True)
     for number, row in enumerate(each(KernelScores(grid, shared), jobs, threads)):
-        tell("search", (number + 1) * n_judges, len(kernels) * n_judges)
+        tell("search", (number + 1) * n_rows, len(kernels) * n_rows)
         rows.append(row)
     return np.array(rows)
 
@@ -65,7 +98,7 @@ class KernelScores:
     """A kernel and a seed → its scores with all numbers of clusters."""
 
     grid: Grid
-    shared: Any  # what kernels have in common, where coefficients have another than the factor
+    shared: Any  # factor, multipliers and bias, where one Cholesky kernel serves all
 
     def __call__(self, job: tuple[Kernel, Any]) -> FloatArray:
         if self.shared is None:
@@ -76,26 +109,26 @@ class KernelScores:
 def split(
     sample: Sample, n_train: int, n_validation: int, *, rng: np.random.Generator
 ) -> tuple[Sample, Sample]:
-    """Rows that make models and others that judge them; a third judges where all would train."""
+    """Training rows and held-out rows; a third is held out where all would train."""
     n = len(sample)
     if n - n_train < n_train // 2:
         n_train = n - max(n // 3, 1)
     order = rng.permutation(n)
-    judges = order[n_train : n_train + n_validation]
-    return subsample(sample, np.sort(order[:n_train])), subsample(sample, np.sort(judges))
+    held_out = order[n_train : n_train + n_validation]
+    return subsample(sample, np.sort(order[:n_train])), subsample(sample, np.sort(held_out))
 
 
-def check_judges(n_validation: int, n_clusters: int) -> None:
-    """Refuse a split whose judging rows cannot show every cluster."""
+def check_validation_size(n_validation: int, n_clusters: int) -> None:
+    """Refuse a split whose held-out rows cannot show every cluster."""
     if n_validation < n_clusters:
         raise ValueError(
-            f"{n_validation} rows are left to judge by, fewer than n_clusters={n_clusters}; pass "
+            f"{n_validation} rows are held out, fewer than n_clusters={n_clusters}; pass "
             "more rows, lower train_size, or ask for fewer clusters"
         )
 
 
 def _single(sample: Sample) -> Sample:
-    """The rows in float32 where it can hold them: to compare models its digits are enough."""
+    """The rows in float32 where it can hold them: its precision is enough to compare models."""
     rows = sample.rows
     if not isinstance(rows, np.ndarray) or rows.dtype == np.float32:
         return sample
@@ -110,7 +143,7 @@ def _score_kernel(grid: Grid, kernel: Kernel, rng: np.random.Generator) -> Float
     factor = grid.approximation.fit(kernel, grid.train, rng=rng)
     F, weights = factor.training_rows, grid.train.weights
     found = weighted_kpca(F, weights, grid.sizes[-1] - 1, rng=rng, by_qr=False)
-    if found.n_clamped > MOST_MUTE * len(F):
+    if found.n_clamped > MOST_CLAMPED * len(F):
         return np.full(len(grid.sizes), np.nan)
     model, train = score_map(factor, found), training_scores(F, found)
     return _score_sizes(grid, model, train, model.of_rows(factor, grid.validation))

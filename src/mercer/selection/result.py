@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 
-ALIKE = 0.01  # scores that differ by less are a tie, which the widest kernel wins
+ALIKE = 0.01  # of scores that differ by less, the widest kernel is chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A number of clusters, a bandwidth (None: the kernel has none), and what they score."""
+    """A number of clusters, a bandwidth (None: the kernel has none), and their score."""
 
     n_clusters: int
     gamma: float | None
@@ -82,8 +82,8 @@ class Selection(Record):
             "n_clusters": list(self.n_clusters),
             "gammas": list(self.gammas),
             "scores": [[None if np.isnan(s) else float(s) for s in row] for row in self.scores],
-            "best": _plain(best),
-            "runners_up": [_plain(other) for other in others],
+            "best": asdict(best),
+            "runners_up": [asdict(other) for other in others],
         }
 
     def __str__(self) -> str:
@@ -98,11 +98,3 @@ class Selection(Record):
     def _candidate(self, row: int, column: int) -> Candidate:
         score = float(self.scores[row, column])
         return Candidate(self.n_clusters[column], self.gammas[row], score)
-
-
-def _plain(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "n_clusters": candidate.n_clusters,
-        "gamma": candidate.gamma,
-        "score": candidate.score,
-    }

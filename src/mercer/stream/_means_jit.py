@@ -1,4 +1,4 @@
-"""The nearest of the clusters that a row is tied to."""
+"""The nearest of the clusters that a row has edges to."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mercer._run.jit import jit
 
 @jit
 def nearest_mean(indptr, indices, data, scale, lengths, labels, scores):
-    """Of the clusters with a tie to row i, the one of the smallest ‖c‖² - 2⟨x, c⟩.
+    """Of the clusters with an edge to row i, the one of the smallest ‖c‖² - 2⟨x, c⟩.
 
     indptr, indices, data: (n, k) ⟨x, c⟩ / scale. scale: (n,). lengths: (k,) ‖c‖².
-    labels, scores: OUT (n,); -1 and inf without any tie.
+    labels, scores: OUT (n,); -1 and inf without any edge.
     """
     for i in range(labels.shape[0]):
         best, least = -1, np.inf

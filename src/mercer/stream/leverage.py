@@ -1,6 +1,7 @@
 """How much a new row would hold of the leading eigenspace, before it joins.
 
-Row x with ties φ to the buffer and κ = k(x, x); K ≈ V diag(λ) Vᵀ there, a = Vᵀφ, ρ² = ‖φ‖² - ‖a‖².
+A row x has edges φ to the buffer, where K ≈ V diag(λ) Vᵀ, and κ = k(x, x); a = Vᵀφ and
+ρ² = ‖φ‖² - ‖a‖².
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def secular_leverage(
     That matrix has C + 2 eigenvalues, roots of f(μ) = κ - μ + Σ a²/(μ - λ) + ρ²/μ, and the C
     largest are kept; what the two others have in the new row is lost:
     ℓ = 1 - t²(μ_{C+1}) - t²(μ_{C+2}), t²(μ) = 1/(1 + Σ a²/(μ - λ)² + ρ²/μ²). O(C) per step.
-    Rows that are like nothing in the buffer have ℓ = 0 while κ < λ_C: see `ridge_leverage`.
+    Rows unlike anything in the buffer have ℓ = 0 while κ < λ_C: see `ridge_leverage`.
     """
     out = np.empty(len(A))
     _jit.secular_leverage(np.ascontiguousarray(A, np.float64), rho2, kappa, values, out)

@@ -1,4 +1,4 @@
-"""Rows that wait until there are enough of them for a batch."""
+"""The queue of a stream: rows that are kept until there are enough for a batch."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Queue(Record):
     def __len__(self) -> int:
         return sum(len(piece) for piece in self.weights)
 
-    def pushed(self, rows: Rows, weights: FloatArray | None) -> Queue:
-        """With these rows at the end (which must be the queue's own)."""
+    def push(self, rows: Rows, weights: FloatArray | None) -> Queue:
+        """The queue with these rows at its end (which nobody else may change)."""
         counted = np.ones(rows.shape[0]) if weights is None else weights
         return Queue((*self.pieces, rows), (*self.weights, counted))
 
     def first(self, n_rows: int) -> tuple[Rows, FloatArray]:
-        """The first rows and their weights; they stay."""
+        """The first rows and their weights, which stay in the queue."""
         n_pieces = int(np.searchsorted(np.cumsum([len(w) for w in self.weights]), n_rows)) + 1
         rows = part(stack(self.pieces[:n_pieces]), 0, n_rows)
         return rows, np.concatenate(self.weights[:n_pieces])[:n_rows]
 
-    def without(self, n_rows: int) -> Queue:
-        """What is left when the first rows have gone."""
+    def drop(self, n_rows: int) -> Queue:
+        """The queue without its first rows."""
         pieces, weights, gone = list(self.pieces), list(self.weights), n_rows
         while gone and len(weights[0]) <= gone:
             gone -= len(weights.pop(0))
@@ -51,8 +51,8 @@ class Queue(Record):
             pieces[0], weights[0] = part(pieces[0], gone, len(weights[0])), weights[0][gone:]
         return Queue(tuple(pieces), tuple(weights))
 
-    def joined(self) -> Queue:
-        """The same in one piece: how a file keeps it."""
+    def merge(self) -> Queue:
+        """The same rows in one array, as a file keeps them."""
         if len(self.pieces) < 2:
             return self
         return Queue((stack(self.pieces),), (np.concatenate(self.weights),))

@@ -1,10 +1,10 @@
-"""Centres that are means of all rows that came, as a few rows of the buffer see them.
+"""Means of all rows of a stream, in the Nyström features of a few rows of its buffer.
 
-A buffer that keeps ten rows of each cluster knows their mean no better than ten rows tell, and a
-stream brings thousands. Nyström features F(x) of some buffer rows, the *pivots*, make the whole
-kernel a product of short vectors, so the mean of everything that was nearest to a centre can go on
-while rows pass: k-means in small batches, begun by the clusters of the buffer. It needs a kernel
-that a few pivots see (a wide one); where they do not, a cluster is heard by its buffer rows alone.
+A buffer that holds ten rows of each cluster estimates their mean from ten rows, while a stream
+brings thousands. Nyström features F(x) of some buffer rows, the *pivots*, make the whole kernel a
+product of short vectors, so the mean of all rows nearest to a centre can be updated batch by batch:
+mini-batch k-means, started from the clusters of the buffer. That needs a kernel wide enough for few
+pivots; otherwise a cluster is represented by its buffer rows alone.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from mercer.linalg.products import row_products
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, take
 from mercer.rows.sample import Sample
-from mercer.stream.warm import label_means, label_sums
+from mercer.stream.warm_start import label_means, label_sums
 
 PIVOTS = 256  # 512 and 1,024 were measured to be no better
-SEEN = 0.9  # of the buffer's squared lengths, by the pivots: below, some clusters are hidden
-FADED = 0.95  # of what they saw when chosen: time for others
-ROUNDS = 3  # of moves, at every clustering
-ALONE = 1e-9  # of a row's weight: less than this is nobody beside it
+SEEN = 0.9  # of the buffer's squared lengths in the features: below, some clusters are hidden
+FADED = 0.95  # of that share when the pivots were chosen: below, others are chosen
+ROUNDS = 3  # of exchanges, at every clustering
+ALONE = 1e-9  # of a row's weight: less in the rest of its cluster counts as nothing
 WORK_ROWS = 2048  # rows whose scores are held at once
 
 
 @dataclass(frozen=True, slots=True)
 class StreamMeans(Record):
-    """Means of rows at length 1 in feature space, z = F(x) / √k(x, x), and of how many rows.
+    """Means of rows at length 1 in feature space, z = F(x) / √k(x, x), and their weights.
 
-    A row belongs to the mean at the smallest angle. (By distances, whatever is near to nothing
-    would go to the shortest mean, and make it shorter.)
+    A row belongs to the mean at the smallest angle. (By distance, rows near to no mean would all go
+    to the shortest, and make it shorter.)
     """
 
     factor: PivotFactor = stored(PivotFactor)
     centers: FloatArray = stored("(k, r) float64, finite")
     counts: FloatArray = stored("(k,) float64, finite, >= 0")  # the weight behind each
-    # share of the buffer's squared lengths that the pivots saw when chosen
+    # share of the buffer's squared lengths in the features when pivots were chosen
     seen: float = stored("float, finite, > 0")
 
     def sizes(self) -> dict[str, int]:
@@ -62,7 +62,7 @@ class StreamMeans(Record):
     def view(
         self, dtype: Any = np.float64, *, nearest: bool = True
     ) -> Callable[[Rows], FloatArray]:
-        """Rows in format → z; no row is without."""
+        """Rows in format → z."""
         kernel, features, mix = self.factor.kernel, self.factor.features(dtype), self.factor.mix
 
         def of_rows(X: Rows) -> FloatArray:
@@ -76,13 +76,13 @@ class StreamMeans(Record):
 
     def nearest(self, Z: FloatArray) -> tuple[IdArray, FloatArray]:
         """Labels, and scores -2 cos(z, c)."""
-        pieces = [Z[at : at + WORK_ROWS] for at in range(0, len(Z), WORK_ROWS)] or [Z]
-        found = [nearest_center(self.scores(piece)) for piece in pieces]
+        blocks = [Z[at : at + WORK_ROWS] for at in range(0, len(Z), WORK_ROWS)] or [Z]
+        found = [nearest_center(self.scores(block)) for block in blocks]
         labels, scores = zip(*found, strict=True)
         return np.concatenate(labels), np.concatenate(scores)
 
     def scores(self, Z: FloatArray) -> FloatArray:
-        """-2 cos(z, c) for every mean; none for those of no rows."""
+        """-2 cos(z, c) for every mean; inf for those of no rows."""
         lengths = np.sqrt(np.einsum("kr,kr->k", self.centers, self.centers))
         is_there = (self.counts > 0) & (lengths > 0)
         scale = np.where(is_there, -2.0 / np.where(is_there, lengths, 1.0), 0.0)
@@ -92,11 +92,11 @@ class StreamMeans(Record):
         return scores
 
     def lengths_of(self, Z: FloatArray) -> FloatArray:
-        """What makes scores squared distances, rows and means at length 1."""
+        """What turns scores into squared distances: rows and means have length 1."""
         return np.full(len(Z), 2.0)
 
     def n_unseen(self, X: Rows, Z: FloatArray, scores: FloatArray) -> int:
-        """How many of these rows no pivot is similar to: at a right angle to every mean."""
+        """How many of these rows are similar to no pivot: at a right angle to every mean."""
         ids = np.flatnonzero(np.abs(scores) <= NOTHING)
         return int((~self.factor.kernel.sees(take(X, ids), Z[ids])).sum()) if len(ids) else 0
 
@@ -104,25 +104,23 @@ class StreamMeans(Record):
         """Of the buffer's rows."""
         return self.nearest(_buffer_view(graph, self.view()))[0]
 
-    def after(
+    def absorb(
         self, rows: Rows, weights: FloatArray, *, decay: float = 1.0, threads: int = 1
     ) -> tuple[StreamMeans, FloatArray]:
-        """The means when these rows have joined those they belong to, and what joined each.
+        """The means after these rows joined those they belong to, and the weight each gained.
 
-        `decay`: what the rows before still count.
+        `decay` multiplies the weight of the rows before.
         """
-        view = self.view()
+        view, k = self.view(), len(self.counts)
 
-        k = len(self.counts)
-
-        def joined(start: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        def add_up(start: int) -> tuple[FloatArray, FloatArray, FloatArray]:
             Z = view(part(rows, start, start + WORK_ROWS))
             labels, w = self.nearest(Z)[0], weights[start : start + WORK_ROWS]
             has_direction = np.where(Z.any(axis=1), w, 0.0)
             return *sums_by_label(Z, labels, has_direction, k), label_sums(w, labels, k)
 
         sums, added, all_added = np.zeros_like(self.centers), np.zeros(k), np.zeros(k)
-        for more, some, w in in_order(joined, range(0, rows.shape[0], WORK_ROWS), threads):
+        for more, some, w in in_order(add_up, range(0, rows.shape[0], WORK_ROWS), threads):
             sums += more
             added += some
             all_added += w
@@ -132,7 +130,7 @@ class StreamMeans(Record):
         centers = np.where(added[:, None] > 0, means, self.centers)
         return replace(self, centers=centers, counts=counts), all_added
 
-    def reclustered(
+    def recluster(
         self,
         graph: NeighborKernel,
         clusters: IdArray,
@@ -141,13 +139,13 @@ class StreamMeans(Record):
     ) -> tuple[StreamMeans, FloatArray] | None:
         """The means after the buffer was clustered again, and the weights of their clusters.
 
-        The buffer's clusters are places where means might be. Those where its rows gain most take
-        the means that these rows would miss least, while there is more to gain than to miss. All
-        other means stay: they have seen more rows. None if there are no pivots any more.
+        The buffer's clusters are candidates for means. Those whose rows gain most replace the means
+        whose rows lose least, while the gain exceeds the loss. All other means stay: they are of
+        more rows. None if no pivots represent the buffer any more.
         """
         Z, means = _buffer_view(graph, self.view()), self
         if _seen(Z) < FADED * self.seen:
-            found = self._by_others(graph, rng)
+            found = self._with_new_pivots(graph, rng)
             if found is None:
                 return None
             means, Z = found
@@ -161,22 +159,24 @@ class StreamMeans(Record):
         )
         for _ in range(ROUNDS):
             labels, heirs, losses = means._losses(Z, w)
-            to, of = _exchanges(means._gains(Z, w, clusters, places, counts), losses, labels, heirs)
+            to, of = _choose_exchanges(
+                means._gains(Z, w, clusters, places, counts), losses, labels, heirs
+            )
             if not len(of):
                 break
-            cluster_weights = _handed_over(cluster_weights, of, labels, heirs, w)
+            cluster_weights = _bequeath(cluster_weights, of, labels, heirs, w)
             centers, behind = means.centers.copy(), means.counts.copy()
             centers[of], behind[of] = places[to], counts[to]
             means = replace(means, centers=centers, counts=behind)
         return means, cluster_weights
 
-    def renumbered(self, order: IdArray) -> StreamMeans:
+    def renumber(self, order: IdArray) -> StreamMeans:
         return replace(self, centers=self.centers[order], counts=self.counts[order])
 
     def _losses(self, Z: FloatArray, weights: FloatArray) -> tuple[IdArray, IdArray, FloatArray]:
-        """The mean nearest to each row, the next nearest, and what rows would lose by each.
+        """The nearest mean of each row, the next nearest (its heir), and the loss without each.
 
-        By squared distances, as the gains: angles do not tell how much is lost.
+        By squared distances, as the gains: angles do not measure how much is lost.
         """
         scores, rows = self._distances(Z), np.arange(len(Z))
         labels, own = nearest_center(scores)
@@ -194,8 +194,8 @@ class StreamMeans(Record):
     ) -> FloatArray:
         """What the rows of each cluster would gain by a mean at its place.
 
-        Few rows are always near their own mean, whatever they are. So each is compared with the
-        mean of the others of its cluster, which is W/(W - w) times as far; one alone tells nothing.
+        Few rows are always near their own mean. So each is compared with the mean of the others of
+        its cluster, which is W/(W - w) times as far; a single row is ignored.
         """
         others = counts[clusters] - weights
         has_others = others > ALONE * weights
@@ -213,13 +213,13 @@ class StreamMeans(Record):
         scores += b
         return scores
 
-    def _by_others(
+    def _with_new_pivots(
         self, graph: NeighborKernel, rng: np.random.Generator
     ) -> tuple[StreamMeans, FloatArray] | None:
-        """The same means seen by rows that are in the buffer now, and what these see of it.
+        """The same means in features of new pivots, and the buffer in these features.
 
-        A centre is Σ_b (mix c)_b φ(b) over the old pivots b, so that is what the new ones see.
-        What they do not see of it does not count any more.
+        A centre is Σ_b (mix c)_b φ(b) over the old pivots b, which is projected on the new
+        ones; the weight behind it falls with the share that is lost.
         """
         found = _pivots(graph, rng)
         if found is None:
@@ -233,10 +233,10 @@ class StreamMeans(Record):
         return StreamMeans(factor, centers, counts, _seen(Z)), Z
 
 
-def stream_means(
+def start_means(
     graph: NeighborKernel, clusters: IdArray, n_clusters: int, rng: np.random.Generator
 ) -> StreamMeans | None:
-    """The means of the buffer's clusters, to begin with; None if no pivots see the buffer."""
+    """Means of the buffer's clusters, to start with; None if no pivots represent the buffer."""
     found = _pivots(graph, rng)
     if found is None:
         return None
@@ -245,12 +245,12 @@ def stream_means(
     return StreamMeans(factor, centers, label_sums(graph.weights, clusters, n_clusters), _seen(Z))
 
 
-def _exchanges(
+def _choose_exchanges(
     gains: FloatArray, losses: FloatArray, labels: IdArray, heirs: IdArray
 ) -> tuple[IdArray, IdArray]:
-    """Places that are taken, by decreasing gain, and the means that go there, by growing loss.
+    """Clusters that get a mean, by decreasing gain, and the means that move, by growing loss.
 
-    Of a mean and one that has its rows when it is gone, one stays: the loss is reckoned so.
+    Of a mean and the heir of its rows, one stays: the loss assumes so.
     """
     k = len(losses)
     order = np.argsort(labels, kind="stable")
@@ -268,10 +268,10 @@ def _exchanges(
     return to[: len(of)], np.array(of, np.intp)
 
 
-def _handed_over(
+def _bequeath(
     cluster_weights: FloatArray, of: IdArray, labels: IdArray, heirs: IdArray, weights: FloatArray
 ) -> FloatArray:
-    """The weights of clusters when those of means that leave go to the heirs of their rows."""
+    """Weights of clusters after those of means that leave go to the heirs of their rows."""
     k = len(cluster_weights)
     has_left = np.zeros(k, bool)
     has_left[of] = True
@@ -284,7 +284,7 @@ def _handed_over(
 def _pivots(
     graph: NeighborKernel, rng: np.random.Generator
 ) -> tuple[PivotFactor, FloatArray] | None:
-    """Rows of the buffer that see it, and what they see; None if that is too little."""
+    """Pivots, and the buffer in their features; None if they represent too little of it."""
     ids, ones = np.arange(len(graph)), np.ones(len(graph))
     sample = Sample(cast(graph.rows, graph.format.dtype), ones, ids, graph.format)
     factor = Nystrom(PIVOTS).fit(graph.kernel, sample, rng=rng).forget_training()
@@ -294,10 +294,10 @@ def _pivots(
 
 
 def _seen(Z: FloatArray) -> float:
-    """Mean ‖z‖²: 1 if the pivots see all of the rows."""
+    """Mean ‖z‖²: 1 if the features represent the rows exactly."""
     return float(np.einsum("ij,ij->", Z, Z) / len(Z))
 
 
 def _buffer_view(graph: NeighborKernel, view: Callable[[Rows], FloatArray]) -> FloatArray:
-    pieces = range(0, len(graph), WORK_ROWS)
-    return np.concatenate([view(part(graph.rows, at, at + WORK_ROWS)) for at in pieces])
+    starts = range(0, len(graph), WORK_ROWS)
+    return np.concatenate([view(part(graph.rows, at, at + WORK_ROWS)) for at in starts])

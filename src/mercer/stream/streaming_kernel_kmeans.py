@@ -1,9 +1,9 @@
-"""Sparse kernel k-means of rows that keep coming (paper 000)."""
+"""Streaming sparse kernel k-means [chitta2015]: the estimator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -24,17 +24,17 @@ from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
 from mercer.estimators.needs import Sweep, Work
-from mercer.estimators.problem import (
+from mercer.estimators.preparation import (
     check_features,
     checked_source,
     checked_weights,
     prepare_problem,
 )
-from mercer.factors.mutual import TILE_ROWS, neighbor_kernel
+from mercer.factors.mutual import neighbor_kernel
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import check_columns, check_values
-from mercer.kernels.names import as_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
 from mercer.partitions.resampling import FitEvidence, Resampler, by_centers
@@ -44,7 +44,8 @@ from mercer.rows.inputs import as_source
 from mercer.rows.rows import BlockRows, Rows, cast, part, take
 from mercer.rows.source import TILE, Source
 from mercer.rows.summary import Columns, summarize
-from mercer.stream.buffer_labels import (
+from mercer.stream.buffer import Buffer
+from mercer.stream.centers import (
     Centers,
     NearestCounts,
     ProjectedCenters,
@@ -54,77 +55,117 @@ from mercer.stream.buffer_labels import (
     nearest_of_rows,
     points,
 )
+from mercer.stream.eigen_updates import leverage_of_rows
 from mercer.stream.queue import Queue
-from mercer.stream.running_means import PIVOTS
-from mercer.stream.state import Plan, Stream, absorbed, begun, reclustered
-from mercer.stream.updates import leverage_of_rows
+from mercer.stream.state import Stream, StreamSettings, absorb, recluster, start_stream
 from mercer.trust.diagnosis import diagnose
 
-LEAST_INITIAL = 1000  # rows that begin a stream, unless n_clusters asks for more
+LEAST_INITIAL = 1000  # rows of the first buffer, unless n_clusters asks for more
 GROWTH = 2.5  # of the buffer, before rows leave it
 RECLUSTER = 0.1  # of the buffer's rows are new: time to cluster it again
-MOST_AGAIN = 10**8  # products of one sweep over the buffer, when it is clustered again
-HEAVIEST = 2.0**300  # beside the first weights of a stream: squares of larger ones overflow
-WARM_UP = 1.5  # as many rows again: a stream that has not begun yet gets another first model
+MOST_RESAMPLED = 10**8  # products of one sweep, when parts of the buffer are clustered again
+HEAVIEST = 2.0**300  # relative to the first weights of a stream: squares of larger ones overflow
+WARM_UP = 1.5  # times as many rows: the provisional model is fitted again
 
 
 class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """Kernel k-means of rows that keep coming, for very many clusters.
+    """Kernel k-means of streaming data, for very many clusters.
 
     1. The first `initial_size` rows are the buffer. Rows that are among each other's most similar
-       ones are tied by the kernel, all others are not: a sparse kernel matrix (eq. 4).
+       ones are connected by the kernel, all others are not: a sparse kernel matrix (eq. 4).
     2. Its leading eigenvectors V √λ are clustered by k-means (eq. 9); of a normalised kernel the
        rows of these at length 1.
     3. Of every batch that follows, rows join the buffer with a probability that grows with their
-       leverage: how much of the leading eigenspace they would hold (eq. 3). Eigenpairs are brought
-       up to date in blocks, rows of least leverage leave a full buffer, and now and then k-means
-       goes on from the labels there are.
-    4. Any row gets the cluster whose mean, over the buffer, it is nearest to, among those it is
-       tied to. If clusters have fewer rows in the buffer than rows have neighbours, the means are
-       of all rows that came, as 256 rows of the buffer see them by the whole kernel: k-means in
-       batches, begun by the clusters of the buffer. (By a kernel too narrow for that: of all rows
-       that the buffer has of the cluster.)
+       leverage: how much of the leading eigenspace they would hold (eq. 3). Eigenpairs are updated
+       in blocks, rows of least leverage leave a full buffer, and from time to time k-means goes on
+       from the present labels.
+    4. Any row gets the cluster whose mean over the buffer is nearest, among those it has edges to.
+       If clusters have fewer rows in the buffer than rows have neighbours, the means are of all
+       rows seen, in the Nyström features of 256 buffer rows under the whole kernel: k-means in
+       batches, started from the clusters of the buffer. (Where the kernel is too narrow for that:
+       the means of all buffer rows of the cluster.)
 
     Memory O(max_size·(n_features + n_neighbors + n_clusters)), whatever the length of the stream;
-    time per row O(max_size·n_features + 256·n_clusters). Rows wait until there are `batch_size` of
-    them, so the model depends on the rows that came, not on the calls that brought them. Before
-    `initial_size` rows there is a first model from `n_clusters` rows on, made anew as they grow by
-    half.
+    time per row O(max_size·n_features + 256·n_clusters). Rows are queued until there are
+    `batch_size` of them, so the model depends on the rows, not on the calls that brought them.
+    Before `initial_size` rows there is a provisional model from `n_clusters` rows on, fitted again
+    whenever their number has grown by half.
 
     Parameters
     ----------
-    n_clusters : number of clusters.
-    kernel, gamma : as in `KernelKMeans`; sums and products over column blocks too.
-    initial_size : rows that begin; None is max(1000, 2·k·ln k).
-    max_size : rows that the buffer holds at most; None is 2.5 times `initial_size`.
-    n_neighbors : similar rows that a row may be tied to.
-    batch_size : rows that are worked on at once; None is `initial_size`.
-    sampling : "leverage"; "ridge", which also sees rows that are like nothing before; or "uniform".
-    oversample : additions that are expected of as many rows as span the eigenspace once; None is
-        n_clusters: rows join with their leverage as probability. (At most max(64, k/8) are
-        expected per batch, k/2 while the buffer has room.)
-    recluster_every : additions between two clusterings; None is a tenth of `max_size`.
-    normalize : divide ties by the degrees of both rows, as normalised cuts do.
-    centers : "mean" of rows in feature space, or "projected" on the eigenvectors.
-    forgetting : share of the buffer that each batch replaces whatever its leverage, and by which
-        old rows count less when rows leave: for clusters that move, appear or die.
-    n_init, max_iter, tol : of the first k-means.
-    max_memory, n_jobs, verbose, random_state : as in `KernelKMeans`.
+    n_clusters : int, default=8
+        Number of clusters.
+    kernel : str, kernel object or callable, default="rbf"
+        A name ("rbf", "laplacian", "chi2", "cosine", "polynomial", "histogram_intersection"), a
+        kernel object such as ``RBF(0.5)``, sums and products over column blocks, or a function of
+        (X, Y).
+    gamma : float, "auto", "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name; "auto" takes it from the first rows.
+    initial_size : int or None, default=None
+        Rows of the first buffer; None is max(1000, 2·k·ln k).
+    max_size : int or None, default=None
+        Rows that the buffer holds at most; None is 2.5 times `initial_size`.
+    n_neighbors : int, default=30
+        Similar rows that a row may be connected to.
+    batch_size : int or None, default=None
+        Rows that are processed at once; None is `initial_size`.
+    sampling : "leverage", "ridge" or "uniform", default="leverage"
+        How rows are chosen for the buffer; "ridge" also sees rows unlike any before.
+    oversample : float or None, default=None
+        Additions expected of as many rows as span the eigenspace once; None is n_clusters: rows
+        join with their leverage as probability. (At most max(64, k/8) are expected per batch, k/2
+        while the buffer has room.)
+    recluster_every : int or None, default=None
+        Additions between two clusterings; None is a tenth of `max_size`.
+    normalize : bool, default=True
+        Divide edges by the degrees of both rows, as normalised cuts do.
+    centers : "mean" or "projected", default="mean"
+        Means of rows in feature space, or these projected on the eigenvectors (eq. 8).
+    forgetting : float, default=0.0
+        Share of the buffer that each batch replaces whatever its leverage, and by which old rows
+        count less when rows leave: for clusters that move, appear or disappear.
+    n_init : int, default=3
+        Runs of the first k-means from different starts; the best is kept.
+    max_iter : int, default=300
+        Sweeps of such a run at most.
+    tol : float, default=1e-4
+        A run ends when the centres move by less than this times the mean variance of a coordinate.
+    max_memory : int, str or None, default=None
+        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+    n_jobs : int or None, default=None
+        Number of threads.
+    verbose : int, default=0
+        1 writes progress to standard error.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
 
     Attributes
     ----------
-    labels_ : (n,) cluster of each row, by decreasing weight; after `fit` of rows in memory only.
-    cluster_weights_ : (k,) weight of each cluster: after `fit` of all rows, in a stream by the
-        clusters that rows had when they came.
-    buffer_ : (s, d) the rows of the buffer.
-    buffer_labels_ : (s,) their clusters.
-    leverage_ : (s,) how much of the leading eigenspace each of them holds.
-    eigenvalues_ : (r,) of the buffer's sparse kernel, largest first.
-    n_seen_ : rows that came.
-    n_queued_ : those of them that wait for a batch to fill.
-    inertia_ : Σ w‖φ(x) - c‖² over all rows, after `fit`.
-    n_iter_ : sweeps of the first k-means.
-    kernel_, report_ : the kernel with its numbers; additions, evictions and the rest of the story.
+    labels_ : array of shape (n_rows,)
+        Cluster of each row, numbered by decreasing weight; after `fit` of rows in memory only.
+    cluster_weights_ : array of shape (n_clusters,)
+        Weight of each cluster: after `fit` of all rows, in a stream by the clusters that rows were
+        assigned to when they came.
+    buffer_ : array of shape (n_buffer, n_features)
+        The rows of the buffer.
+    buffer_labels_ : array of shape (n_buffer,)
+        Their clusters.
+    leverage_ : array of shape (n_buffer,)
+        How much of the leading eigenspace each of them holds.
+    eigenvalues_ : array
+        Of the buffer's sparse kernel, largest first.
+    n_seen_ : int
+        Rows seen so far.
+    n_queued_ : int
+        Those of them that wait for a batch to fill.
+    inertia_ : float
+        Σ w‖φ(x) - c‖² over all rows, after `fit`.
+    n_iter_ : int
+        Sweeps of the first k-means.
+    kernel_ : Kernel
+        The kernel with its bandwidth as a number.
+    report_ : Report
+        The fit report: additions, evictions, stages and warnings.
 
     References
     ----------
@@ -173,6 +214,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         "random_state": "no_validation",
     }
 
+    # In files of earlier versions, with the values that still load.
     _retired_parameters: ClassVar[dict[str, Any]] = {"search": ("exact",)}
 
     def __init__(
@@ -230,32 +272,36 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """Stream the rows of X (anything `mercer.as_source` takes), then label them all.
 
         Up to 100,000 rows are streamed in an order of their content, more as they stand, after a
-        beginning that is drawn from all of them.
+        first buffer that is drawn from all of them.
         """
         self._check_parameters()
-        rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
+        rng, record = as_generator(self.random_state), Recorder()
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            plan = self._plan(int(rng.integers(2**63)))
-            problem = self._pose(X, sample_weight, plan, record)
+            settings = self._settings(int(rng.integers(2**63)))
+            problem = self._prepare(X, sample_weight, settings, record)
             self._feasible_clusters(self.n_clusters, problem, record)
             with record.stage("first clusters"):
-                n_first = min(plan.initial_size, len(problem.sample))
-                state = self._begun(plan, problem, n_first, threads)
+                n_first = min(settings.initial_size, len(problem.sample))
+                state = _start(settings, problem, n_first)
             with record.stage("stream"):
-                for rows, weights in self._batches(plan, problem):
-                    state = absorbed(plan, state, rows, weights, threads=threads)
+                for rows, weights in _batches(settings, problem):
+                    state = absorb(settings, state, rows, weights)
                 if state.pending:
-                    state = reclustered(plan, state, threads=threads)
+                    state = recluster(settings, state)
             with record.stage("labels"):
-                labels, totals, inertia = self._labelled(state, problem, threads)
-            trust = self._diagnosed(state, labels, totals, problem, record)
+                counts = partial(NearestCounts, self._centers(state), state.n_clusters)
+                labels, (totals, inertia) = labels_and_sums(counts, problem, settings.threads)
+            decide = labels_of_rows(self._centers(state))
+            fit = FitEvidence(totals, labels, decide, _resampler(state), problem.kernel)
+            trust = diagnose(fit, problem, record)
         order = numbering(totals, np.arange(len(totals), dtype=float)[:, None])
-        state = replace(state.renumbered(order, totals), n_seen=problem.source.n_rows)
+        state = replace(state.renumber(order, totals), n_seen=problem.source.n_rows)
         fitted = self._common_state(problem, order, labels, totals)
-        fitted |= self._fitted(plan, state, Queue(), record, problem.bandwidth)
+        fitted |= self._fitted(settings, state, Queue(), record, problem.bandwidth)
         fitted["inertia_"] = inertia = inertia * problem.weight_unit
-        told = {"inertia": inertia, "trust": trust, "data": problem.data}
-        fitted["report_"] = replace(fitted["report_"], **told)
+        fitted["report_"] = replace(
+            fitted["report_"], inertia=inertia, trust=trust, data=problem.data
+        )
         record.raise_warnings()
         return self._install(fitted, problem)
 
@@ -264,46 +310,46 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ) -> StreamingKernelKMeans:
         """Take the rows of X as the next of the stream.
 
-        Rows wait until there are `batch_size` of them (`initial_size` at first). Rows that are
-        refused (NaN, another number of columns) leave the model as it was.
+        Rows are queued until there are `batch_size` of them (`initial_size` at first). Rows that
+        are refused (NaN, another number of columns) leave the model as it was.
         """
         self._check_parameters()
-        threads, record = n_threads(self.n_jobs), Recorder()
+        record = Recorder()
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
             with record.stage("check"):
-                source, weights = self._checked_batch(X, sample_weight)
-            plan = self._plan(self._key())
+                source, weights = self._check_batch(X, sample_weight)
+            settings = self._settings(self._key())
             state: Stream | None = vars(self).get("stream_")
             queue, bandwidth = vars(self).get("queue_", Queue()), self._bandwidth()
             with record.stage("stream"):
-                for start in range(0, source.n_rows, plan.batch_size):
-                    rows = source.read(start, start + plan.batch_size)
+                for start in range(0, source.n_rows, settings.batch_size):
+                    rows = source.read(start, start + settings.batch_size)
                     some = None if weights is None else weights[start : start + rows.shape[0]]
-                    queue = queue.pushed(_own_copy(rows), some)
-                    state, queue, bandwidth = self._worked_off(
-                        plan, state, queue, bandwidth, record, threads
+                    queue = queue.push(_own_copy(rows), some)
+                    state, queue, bandwidth = self._process_queue(
+                        settings, state, queue, bandwidth, record
                     )
                     tell("stream", start, source.n_rows)
         if state is None:
             record.warn(
-                f"{len(queue)} rows so far wait in the queue: n_clusters={self.n_clusters} need "
-                "as many before there is a model"
+                f"{len(queue)} rows so far are queued, and n_clusters={self.n_clusters} needs at "
+                "least as many: there is no model yet; go on with partial_fit"
             )
         fitted: dict[str, Any] = {"n_features_in_": source.n_features}
         names = getattr(self, "feature_names_in_", source.feature_names)
         if names is not None:
             fitted["feature_names_in_"] = np.asarray(names, dtype=object)
-        fitted |= self._fitted(plan, state, queue, record, bandwidth)
+        fitted |= self._fitted(settings, state, queue, record, bandwidth)
         record.raise_warnings()
         return self._install(fitted, None)
 
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre: (n, k).
 
-        With ``centers="mean"`` and ``normalize=True`` of rows and centres at length 1: in the space
-        of the kernel as pivots see it, if means are of all rows that came; else in that of the
-        sparse kernel, a cluster without a tie to the row being at a right angle. Without
-        `normalize`, a row's label is the nearest among the clusters that it has ties to.
+        With ``centers="mean"`` and ``normalize=True``, of rows and centres at length 1: in Nyström
+        features of the kernel, if means are of all rows seen; else in the space of the sparse
+        kernel, where a cluster without an edge to the row is at a right angle. Without `normalize`,
+        a row's label is the nearest among the clusters that it has edges to.
         """
         source = as_source(X)
         tiles, n_rows = self._work(source, self._embedder, stage="transform")
@@ -359,7 +405,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return len(self.queue_) + (state.n_seen if is_counted else 0)
 
     def _check_parameters(self) -> None:
-        """Refuse what no data could make right, before any data are read."""
+        """Refuse parameters that contradict each other, before any data are read."""
         self._validate_params()
         if as_kernel(self.kernel, self.gamma).is_precomputed:
             raise ValueError(
@@ -370,12 +416,12 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         if initial < self.n_clusters:
             raise ValueError(
                 f"initial_size={initial} is smaller than n_clusters={self.n_clusters}: the first "
-                "rows cannot show every cluster; leave it to None or raise it"
+                "rows cannot show every cluster; leave it at None or raise it"
             )
         if most < initial:
             raise ValueError(
-                f"max_size={most} is smaller than initial_size={initial}: a buffer cannot begin "
-                "larger than it may become"
+                f"max_size={most} is smaller than initial_size={initial}: the buffer starts with "
+                "initial_size rows; raise max_size or lower initial_size"
             )
 
     def _initial_size(self) -> int:
@@ -385,24 +431,30 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _max_size(self) -> int:
         return self.max_size or int(GROWTH * self._initial_size())
 
-    def _plan(self, key: int) -> Plan:
+    def _settings(self, key: int) -> StreamSettings:
         """The parameters with numbers for None."""
         initial, most, k = self._initial_size(), self._max_size(), int(self.n_clusters)
-        return Plan(
+        return StreamSettings(
             n_clusters=k,
             initial_size=initial,
             max_size=most,
+            n_neighbors=self.n_neighbors,
             batch_size=self.batch_size or initial,
             sampling=self.sampling,
             oversample=float(k if self.oversample is None else self.oversample),
             recluster_every=self.recluster_every or max(1, int(RECLUSTER * most)),
-            forgetting=float(self.forgetting),
+            is_normalized=self.normalize,
             keeps_means=self.centers == "mean",
+            forgetting=float(self.forgetting),
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            threads=n_threads(self.n_jobs),
             key=key,
         )
 
     def _key(self) -> int:
-        """What all draws of this stream come from: chosen with its first rows."""
+        """The seed of all draws of this stream, drawn with its first rows."""
         known: int | None = vars(self).get("key_")
         return int(as_generator(self.random_state).integers(2**63)) if known is None else known
 
@@ -410,66 +462,22 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         report = vars(self).get("report_")
         return "" if report is None else report.bandwidth
 
-    def _pose(self, X: Any, weights: Any, plan: Plan, record: Recorder) -> Problem:
+    def _prepare(self, X: Any, weights: Any, settings: StreamSettings, record: Recorder) -> Problem:
         """Rows that are checked, distinct and in an order of their content; the kernel resolved."""
         source = checked_source(X, self.n_clusters)
         return prepare_problem(
             self,
             source,
             weights,
-            rng=np.random.default_rng([plan.key, 4]),
+            rng=np.random.default_rng([settings.key, 4]),
             record=record,
             least_mean=LEAST_EXPLAINED / self.n_clusters,
             least_rows=self.n_clusters,
-            most_rows=plan.initial_size if source.n_rows > EXACT_ROWS else None,
+            most_rows=settings.initial_size if source.n_rows > EXACT_ROWS else None,
         )
 
-    def _begun(self, plan: Plan, problem: Problem, n_rows: int, threads: int) -> Stream:
-        """The state after the first rows of the problem's sample."""
-        sample, kernel = problem.sample, problem.kernel
-        assert kernel is not None
-        _demand_buffer(problem.budget, plan, sample.rows.shape[1], self.n_neighbors)
-        graph = neighbor_kernel(
-            kernel,
-            sample.format,
-            cast(part(sample.rows, 0, plan.initial_size), np.float64),
-            sample.weights[: plan.initial_size],
-            n_neighbors=self.n_neighbors,
-            is_normalized=self.normalize,
-            threads=threads,
-        )
-        state = begun(
-            plan,
-            graph,
-            n_rows=n_rows,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            threads=threads,
-        )
-        return replace(state, weight_unit=problem.weight_unit)
-
-    def _batches(self, plan: Plan, problem: Problem) -> Iterator[tuple[Rows, FloatArray]]:
-        """The rows after the first ones: in content order, or all of them as they stand."""
-        source, sample = problem.source, problem.sample
-        is_whole = source.n_rows <= EXACT_ROWS
-        first, n_rows = (plan.initial_size, len(sample)) if is_whole else (0, source.n_rows)
-        for start in range(first, n_rows, plan.batch_size):
-            tell("stream", start, n_rows)
-            stop = min(start + plan.batch_size, n_rows)
-            if is_whole:
-                yield part(sample.rows, start, stop), sample.weights[start:stop]
-                continue
-            rows = sample.format.apply(source.read(start, stop))
-            if problem.weights is None:
-                yield rows, np.ones(stop - start)
-                continue
-            heavy = np.flatnonzero(problem.weights[start:stop] > 0)
-            if len(heavy):
-                yield take(rows, heavy), problem.weights[start + heavy]
-
-    def _checked_batch(self, X: Any, sample_weight: Any) -> tuple[Source, FloatArray | None]:
-        """Rows of X that fit those before; every value is looked at before any is used."""
+    def _check_batch(self, X: Any, sample_weight: Any) -> tuple[Source, FloatArray | None]:
+        """Rows of X that match those before; every value is checked before any is used."""
         source = checked_source(X)
         if self.__sklearn_is_fitted__():
             check_features(self, source)
@@ -489,43 +497,41 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         check_values(kernel, summarize(source, block_rows=block_rows), Columns.of(source))
         return source, weights
 
-    def _worked_off(
+    def _process_queue(
         self,
-        plan: Plan,
+        settings: StreamSettings,
         state: Stream | None,
         queue: Queue,
         bandwidth: str,
         record: Recorder,
-        threads: int,
     ) -> tuple[Stream | None, Queue, str]:
-        """As many batches of the queue as are full."""
+        """Absorb as many batches of the queue as are full."""
         if state is None or state.is_provisional:
-            if len(queue) < plan.initial_size:
-                n_first = _warm_up_rows(plan.n_clusters, len(queue))
+            if len(queue) < settings.initial_size:
+                n_first = _warm_up_rows(settings.n_clusters, len(queue))
                 if n_first == 0 or (state is not None and state.n_seen == n_first):
                     return state, queue, bandwidth
-                begin, bandwidth = self._begun_on(plan, queue, n_first, Recorder(), threads)
-                return replace(begin, is_provisional=True), queue, bandwidth
-            state, bandwidth = self._begun_on(plan, queue, plan.initial_size, record, threads)
-            queue = queue.without(plan.initial_size)
-        while len(queue) >= plan.batch_size:
-            raw, weights = queue.first(plan.batch_size)
-            rows = state.graph.format.apply(raw)
-            heavy = np.flatnonzero(weights > 0)
-            counted = weights[heavy] / state.weight_unit
-            state = absorbed(plan, state, take(rows, heavy), counted, threads=threads)
-            queue = queue.without(plan.batch_size)
+                first, bandwidth = self._start_from_queue(settings, queue, n_first, Recorder())
+                return replace(first, is_provisional=True), queue, bandwidth
+            n_first = settings.initial_size
+            state, bandwidth = self._start_from_queue(settings, queue, n_first, record)
+            queue = queue.drop(n_first)
+        while len(queue) >= settings.batch_size:
+            raw, weights = queue.first(settings.batch_size)
+            rows, heavy = state.graph.format.apply(raw), np.flatnonzero(weights > 0)
+            state = absorb(settings, state, take(rows, heavy), weights[heavy] / state.weight_unit)
+            queue = queue.drop(settings.batch_size)
         return state, queue, bandwidth
 
-    def _begun_on(
-        self, plan: Plan, queue: Queue, n_first: int, record: Recorder, threads: int
+    def _start_from_queue(
+        self, settings: StreamSettings, queue: Queue, n_first: int, record: Recorder
     ) -> tuple[Stream, str]:
         """The state after the first rows of the queue."""
         raw, weights = queue.first(n_first)
         X = dict(zip(raw.names, raw.parts, strict=True)) if isinstance(raw, BlockRows) else raw
-        problem = self._pose(X, weights, plan, record)
+        problem = self._prepare(X, weights, settings, record)
         self._feasible_clusters(self.n_clusters, problem, record)
-        return self._begun(plan, problem, n_first, threads), problem.bandwidth
+        return _start(settings, problem, n_first), problem.bandwidth
 
     def _centers(self, state: Stream) -> Centers:
         if self.centers == "mean":
@@ -533,36 +539,17 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         arrays = (state.graph, state.values, state.vectors, state.clusters, state.n_clusters)
         return ProjectedCenters.of(*arrays)
 
-    def _labelled(
-        self, state: Stream, problem: Problem, threads: int
-    ) -> tuple[IdArray | None, FloatArray, float]:
-        """The label of each row (if rows are in memory), the clusters' weights, the inertia."""
-        counts = partial(NearestCounts, self._centers(state), state.n_clusters)
-        labels, (totals, inertia) = labels_and_sums(counts, problem, threads)
-        return labels, totals, inertia
-
-    def _diagnosed(
-        self,
-        state: Stream,
-        labels: IdArray | None,
-        totals: FloatArray,
-        problem: Problem,
-        record: Recorder,
-    ) -> Any:
-        """How far to trust the clusters; only few are made again to see."""
-        decide = labels_of_rows(self._centers(state))
-        return diagnose(
-            FitEvidence(totals, labels, decide, _again(state), problem.kernel), problem, record
-        )
-
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         k = int(self.n_clusters)
         buffer = Buffer(self._max_size(), self.n_neighbors, k)
         if source.n_rows <= EXACT_ROWS:  # all rows are in the sample, and streamed from there
             sweeps: tuple[Sweep, ...] = (Sweep("labels"),)
-            return Work(buffer, source.n_rows, sweeps, k, kept=_buffer_memory)
+            return Work(buffer, source.n_rows, sweeps, k, kept=Buffer.kept_memory)
         sweeps, first = (Sweep("stream"), Sweep("labels")), self._initial_size()
-        return Work(buffer, first, sweeps, k, kept=_buffer_memory, sample_rows=first)
+        return Work(buffer, first, sweeps, k, kept=Buffer.kept_memory, sample_rows=first)
+
+    def _cluster_distances(self, X: Any) -> FloatArray:
+        return self.transform(X).astype(np.float64)
 
     def _labeller(self) -> Any:
         return partial(counted_labels_of_rows, self._centers(self.stream_))
@@ -582,10 +569,15 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return super()._work(X, make_function, stage=stage)
 
     def _fitted(
-        self, plan: Plan, state: Stream | None, queue: Queue, record: Recorder, bandwidth: str
+        self,
+        settings: StreamSettings,
+        state: Stream | None,
+        queue: Queue,
+        record: Recorder,
+        bandwidth: str,
     ) -> dict[str, Any]:
         """What every fit of this estimator leaves."""
-        fitted: dict[str, Any] = {"key_": plan.key, "stream_": state, "queue_": queue.joined()}
+        fitted: dict[str, Any] = {"key_": settings.key, "stream_": state, "queue_": queue.merge()}
         if state is None:
             kernel = as_kernel(self.kernel, self.gamma)
             return fitted | {"kernel_": kernel, "cluster_weights_": np.zeros(0)}
@@ -596,26 +588,31 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             )
         fitted["kernel_"] = state.graph.raw_kernel()
         fitted["cluster_weights_"] = state.user_weights()
-        fitted["report_"] = self._story(plan, state, queue, record, bandwidth)
+        fitted["report_"] = self._build_report(settings, state, queue, record, bandwidth)
         return fitted
 
-    def _story(
-        self, plan: Plan, state: Stream, queue: Queue, record: Recorder, bandwidth: str
+    def _build_report(
+        self,
+        settings: StreamSettings,
+        state: Stream,
+        queue: Queue,
+        record: Recorder,
+        bandwidth: str,
     ) -> Report:
         graph = state.graph
         if state.is_provisional:
             record.note(
-                f"{len(queue):,} rows so far, and the stream begins with {plan.initial_size:,}: "
-                f"this is a first model of {len(graph):,} of them"
+                f"a provisional model of {len(graph):,} of the {len(queue):,} rows so far: the "
+                f"stream starts with {settings.initial_size:,}"
             )
         elif len(queue):
-            record.note(f"{len(queue):,} rows wait until there are {plan.batch_size:,}")
-        means = "whole clusters" if state.by_whole else "ties"
+            record.note(f"{len(queue):,} rows are queued until there are {settings.batch_size:,}")
+        means = "whole clusters" if state.by_whole else "edges"
         if state.means is not None:
             means = f"means of all rows (seen by {state.means.factor.rank} of the buffer)"
         if self.centers == "projected":
             means = "projected centres"
-        told = ("additions", "evictions", "refactorizations", "drift", "n_batches")
+        counts = ("additions", "evictions", "refactorizations", "drift", "n_batches")
         return Report(
             estimator=f"{type(self).__name__}(n_clusters={self.n_clusters!r})",
             n_rows=len(queue) if state.is_provisional else state.n_seen + len(queue),
@@ -632,7 +629,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             notes=tuple(record.notes),
             warnings=tuple(record.warnings),
             eigenvalues=tuple(map(float, state.values)),
-            stream={name: getattr(state, name) for name in told} | {"buffer": len(graph)},
+            stream={name: getattr(state, name) for name in counts} | {"buffer": len(graph)},
         )
 
     @property
@@ -643,6 +640,44 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _start(settings: StreamSettings, problem: Problem, n_rows: int) -> Stream:
+    """The state after the first rows of the problem's sample."""
+    sample, kernel, size = problem.sample, problem.kernel, settings.initial_size
+    assert kernel is not None
+    buffer = Buffer(settings.max_size, settings.n_neighbors, settings.n_clusters)
+    buffer.demand(problem.budget, sample.rows.shape[1])
+    graph = neighbor_kernel(
+        kernel,
+        sample.format,
+        cast(part(sample.rows, 0, size), np.float64),
+        sample.weights[:size],
+        n_neighbors=settings.n_neighbors,
+        is_normalized=settings.is_normalized,
+        threads=settings.threads,
+    )
+    return replace(start_stream(settings, graph, n_rows), weight_unit=problem.weight_unit)
+
+
+def _batches(settings: StreamSettings, problem: Problem) -> Iterator[tuple[Rows, FloatArray]]:
+    """The rows after the first ones: in content order, or all of them as they stand."""
+    source, sample = problem.source, problem.sample
+    is_whole = source.n_rows <= EXACT_ROWS
+    first, n_rows = (settings.initial_size, len(sample)) if is_whole else (0, source.n_rows)
+    for start in range(first, n_rows, settings.batch_size):
+        tell("stream", start, n_rows)
+        stop = min(start + settings.batch_size, n_rows)
+        if is_whole:
+            yield part(sample.rows, start, stop), sample.weights[start:stop]
+            continue
+        rows = sample.format.apply(source.read(start, stop))
+        if problem.weights is None:
+            yield rows, np.ones(stop - start)
+            continue
+        heavy = np.flatnonzero(problem.weights[start:stop] > 0)
+        if len(heavy):
+            yield take(rows, heavy), problem.weights[start + heavy]
 
 
 def _warm_up_rows(n_clusters: int, n_rows: int) -> int:
@@ -674,7 +709,7 @@ def _check_kind(rows: Rows, before: Rows) -> None:
     if kind(rows) != kind(before):
         raise ValueError(
             f"these rows are {kind(rows)}, and those before them were {kind(before)}: all batches "
-            "of a stream must be of one kind"
+            "of a stream must have the same format"
         )
 
 
@@ -691,49 +726,10 @@ def _check_weights(weights: FloatArray, state: Stream) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """What a stream keeps, in the place of an approximation where memory is asked for."""
-
-    size: int
-    n_neighbors: int
-    n_clusters: int
-
-    def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
-        """Bytes of rows, ties, eigenvectors and the work on them."""
-        ties = 12 * 6 * min(self.n_neighbors, self.size)
-        columns = 2 * min(n_features, 2**14) + 4 * min(self.n_clusters, self.size) + 2 * TILE_ROWS
-        means = 2 * 8 * PIVOTS * min(self.n_clusters, self.size)
-        return self.size * (8 * columns + ties) + means
-
-    def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
-        """Coordinates of the buffer's rows, and the clusters that are made in them again."""
-        return 8 * self.size * (4 * n_vectors + 6)
-
-    def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
-        """Means: products with pivots; projections: similarities of a few rows to the buffer."""
-        return 8 * max(tile_rows * (PIVOTS + n_features), 2 * TILE_ROWS * self.size)
-
-
-def _buffer_memory(buffer: Buffer, n_rows: int, itemsize: int) -> int:
-    """A stream keeps all that it works with, but for a tile's similarities."""
-    return buffer.memory(n_rows, 0, itemsize) // 4
-
-
-def _again(state: Stream) -> Resampler:
-    """The clusters of the buffer, made again by some of its rows; of none where that is dear."""
+def _resampler(state: Stream) -> Resampler:
+    """How to cluster parts of the buffer again; of no rows where that is expensive."""
     F, weights = points(state.graph, state.values, state.vectors)
     k = state.n_clusters
-    if F.size * k > MOST_AGAIN:
+    if F.size * k > MOST_RESAMPLED:
         F = F[:0]
     return by_centers(F, weights[: len(F)], k)
-
-
-def _demand_buffer(budget: Budget, plan: Plan, n_features: int, n_neighbors: int) -> None:
-    """Refuse a buffer that cannot fit, before the work."""
-    size, k = plan.max_size, plan.n_clusters
-    budget.demand(
-        Buffer(size, n_neighbors, k).memory(size, n_features, 8),
-        what=f"a buffer of {size:,} rows with {n_neighbors:,} neighbours and {k:,} eigenvectors",
-        advice="raise max_memory, or lower max_size, initial_size or n_neighbors",
-    )

@@ -40,9 +40,8 @@ class Cosine(Kernel):
     def __init__(self, *, columns: ColumnChoice = None) -> None:
         self.columns = columns
 
-    def in_units(self, exponent: int) -> Cosine:
-        same: Cosine = clone(self)
-        return same
+    def in_units(self, exponent: int) -> Kernel:
+        return clone(self)
 
     def _against(self, Y: Rows) -> RowsAgainst:
         selected = self.select(Y)
@@ -105,14 +104,7 @@ class Polynomial(Kernel):
     def diagonal(self, X: Rows) -> FloatArray:
         return self._power(_squared_norms(self.select(X)).astype(X.dtype))
 
-    def resolve(
-        self,
-        X: Rows,
-        weights: FloatArray,
-        *,
-        rng: np.random.Generator,
-        least_mean: float = 0.0,
-    ) -> Kernel:
+    def resolve(self, X: Rows, weights: FloatArray, **how: Any) -> Kernel:
         if self.gamma != "auto":
             return clone(self)
         mean = float(np.average(_squared_norms(self.select(X)), weights=weights))
@@ -125,9 +117,8 @@ class Polynomial(Kernel):
 
     def check_parameters(self) -> None:
         gamma: Any = self.gamma
-        is_auto = isinstance(gamma, str) and gamma == "auto"
-        is_number = isinstance(gamma, Real) and bool(np.isfinite(float(gamma)))
-        if not is_auto and not (is_number and gamma > 0):
+        is_number = isinstance(gamma, Real) and 0 < float(gamma) < np.inf
+        if not is_number and not (isinstance(gamma, str) and gamma == "auto"):
             raise ValueError(f"gamma={self.gamma!r} must be a positive number, or 'auto'")
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree={self.degree!r} must be a whole number of 1 or more")

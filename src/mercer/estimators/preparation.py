@@ -20,8 +20,8 @@ from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import check_values
 from mercer.kernels.given import GramMatrix
-from mercer.kernels.names import as_kernel
 from mercer.kernels.probe import is_resolved, probe_kernel
+from mercer.kernels.registry import as_kernel
 from mercer.partitions.quality import SAMPLE_ROWS
 from mercer.rows.arrays import ArraySource
 from mercer.rows.data_summary import summarize_data

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, is_dataclass
 from importlib import import_module
 from typing import Any, get_args
 
-from mercer._run.records import Record, stored_fields
+from mercer._run.records import Record, resolve, stored_fields
 from mercer.factors import names as factor_names
-from mercer.kernels import names as kernel_names
+from mercer.kernels import registry as kernel_names
 from mercer.rows.rows import BlockRows
 
 # The estimators that can be saved: what each keeps is in its `_fitted_fields`.
@@ -55,6 +55,7 @@ class Registry:
 
     def _add(self, specification: Any) -> None:
         """A class of records and those of its fields; other specifications name none."""
+        specification = resolve(specification)
         for kind in get_args(specification) or (specification,):
             is_record = isinstance(kind, type) and issubclass(kind, Record) and is_dataclass(kind)
             cls: Any = (kind.stored_as or kind) if is_record else None

@@ -1,4 +1,4 @@
-"""Leading eigenpairs of a symmetric matrix that gains and loses rows (paper 000, corrected).
+"""Leading eigenpairs of a symmetric matrix that gains and loses rows ([chitta2015], corrected).
 
 The paper borders the matrix in (5) but updates K + φφᵀ in (11): two different matrices. Here the
 bordered one is followed. V, λ are Ritz pairs of K: V orthonormal, VᵀKV = diag(λ).
@@ -86,7 +86,7 @@ def _projected(V: FloatArray, Phi: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _orthonormal(W: FloatArray, V: FloatArray, *, noise: float) -> FloatArray:
-    """A basis of the columns of W beside V, without the directions that rounding made."""
+    """An orthonormal basis of the columns of W orthogonal to V, without rounding errors."""
     squares, U = np.linalg.eigh(W.T @ W)
     kept = squares > max(RANK_TOLERANCE * squares[-1], noise, np.finfo(float).tiny)
     Q, _ = np.linalg.qr(W @ (U[:, kept] / np.sqrt(squares[kept])))

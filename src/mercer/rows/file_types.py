@@ -1,4 +1,4 @@
-"""A file or folder of rows becomes a source: its suffix says how it is read."""
+"""A file or folder of rows becomes a source by its suffix."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None
 
     Parameters
     ----------
-    path : path of one file, or of a folder
-    columns : names of the columns to read, in this order (Parquet and CSV); None for all
+    path : str or path
+        The path of one file, or of a folder.
+    columns : sequence of str or None, default=None
+        Names of the columns to read, in this order (Parquet and CSV); None for all.
     """
     if os.path.isdir(path):
         return _open_folder(path, columns)
@@ -43,7 +45,7 @@ def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None
         if name.endswith(suffix):
             return source(path, columns)
     raise ValueError(
-        f"{os.fspath(path)} has no suffix that tells its format; known are .npy, "
+        f"{os.fspath(path)} has no suffix of a known format; known are .npy, "
         + ", ".join(TABLES)
         + ", and folders: of Parquet files, or .zarr"
     )

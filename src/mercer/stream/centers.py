@@ -1,13 +1,12 @@
-"""Labels from a stream: which of its clusters a row is nearest to (paper 000, step 12).
+"""Which cluster of a stream a row is nearest to (step 12 of Algorithm 1 of [chitta2015]).
 
 ``"mean"``: a centre is the mean of its cluster's buffer rows in feature space, and a row is
-compared with the clusters it has ties to: by its distance, or, where the kernel is normalised and
-lengths only tell how many ties there are, by its angle. Similarities that are no ties count for
-nothing (the sparse kernel) or, once there is a tie, like others (the whole kernel). The first
-follows clusters of any shape; the second hears all ten rows of a cluster that has only ten.
-Where the buffer has few rows of each cluster, the means are of all rows that came (`StreamMeans`),
-if it has rows that see the rest.
-``"projected"``: centres and rows are projected on the eigenvectors first (eq. 8); dearer, and
+compared with the clusters it has edges to: by its distance or, where the kernel is normalised and
+lengths only reflect the number of edges, by its angle. Similarities without an edge are ignored
+(the sparse kernel) or, once there is an edge to the cluster, count like others (the whole kernel).
+The first follows clusters of any shape; the second uses all ten rows of a cluster that has only
+ten. Where the buffer has few rows of each cluster, the means are of all rows seen (`StreamMeans`).
+``"projected"``: centres and rows are projected on the eigenvectors first (eq. 8); slower, and
 measured to be no better.
 """
 
@@ -23,7 +22,7 @@ import scipy.sparse as sp
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import CountedLabels
-from mercer.factors.mutual import Groups, NeighborKernel, Ties
+from mercer.factors.mutual import BufferEdges, Groups, NeighborKernel
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.products import row_products
 from mercer.rows.format import RowFormat
@@ -31,13 +30,13 @@ from mercer.rows.rows import Rows, take
 from mercer.rows.source import Source
 from mercer.rows.sweep import TileFunction, is_weights
 from mercer.stream.running_means import StreamMeans
-from mercer.stream.warm import label_means
+from mercer.stream.warm_start import label_means
 
 _jit = LazyModule("mercer.stream._means_jit")
 
 HIDDEN = 1e-6  # of the length of others, or its square: shorter rows have no direction
 TINY = np.finfo(float).tiny
-PIECE = 512  # buffer rows whose similarities to their own clusters are held at once
+WORK_ROWS = 512  # buffer rows whose similarities to their own clusters are held at once
 
 
 def coordinates(graph: NeighborKernel, values: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -50,9 +49,9 @@ def coordinates(graph: NeighborKernel, values: FloatArray, vectors: FloatArray) 
 def points(
     graph: NeighborKernel, values: FloatArray, vectors: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """What k-means clusters, and with which weights: V √λ, of a normalised kernel its directions.
+    """What k-means clusters, and with which weights: V √λ, of a normalised kernel at length 1.
 
-    There a row's length tells how few ties it has, and rows with few draw centres to themselves.
+    There a row's length only tells how few edges it has, and rows with few would attract centres.
     """
     F = coordinates(graph, values, vectors)
     if graph.is_normalized:
@@ -66,7 +65,7 @@ class MeanCenters:
     """Centres that are means of buffer rows in the kernel's feature space.
 
     With a normalised kernel, rows and centres are brought to length 1: ‖x - c‖² = 2 - 2 cos.
-    A row without a tie to a cluster is at a right angle to it.
+    A row without an edge to a cluster is at a right angle to it.
     """
 
     graph: NeighborKernel
@@ -91,44 +90,44 @@ class MeanCenters:
     def format(self) -> RowFormat:
         return self.graph.format
 
-    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
-        """Rows → their ties, with what is needed to compare them with these centres."""
-        return self.graph.ties(dtype, nearest=nearest, groups=self.groups)
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., BufferEdges]:
+        """Rows → their edges, with sums of similarities to each cluster."""
+        return self.graph.edges(dtype, nearest=nearest, groups=self.groups)
 
-    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
-        """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these ties."""
-        csr = self._sums(ties)
-        labels, scores = np.empty(len(ties), np.intp), np.empty(len(ties))
-        arrays = (csr.indptr, csr.indices, csr.data, self._scale(ties), self.lengths)
+    def nearest(self, edges: BufferEdges) -> tuple[IdArray, FloatArray]:
+        """Labels and scores ‖c‖² - 2⟨x, c⟩ of rows with these edges."""
+        csr = self._sums(edges)
+        labels, scores = np.empty(len(edges), np.intp), np.empty(len(edges))
+        arrays = (csr.indptr, csr.indices, csr.data, self._scale(edges), self.lengths)
         _jit.nearest_mean(*arrays, labels, scores)
         return labels, scores
 
-    def scores(self, ties: Ties) -> FloatArray:
+    def scores(self, edges: BufferEdges) -> FloatArray:
         """‖c‖² - 2⟨x, c⟩ for every cluster."""
-        return self.lengths - 2.0 * self._sums(ties).toarray() * self._scale(ties)[:, None]
+        return self.lengths - 2.0 * self._sums(edges).toarray() * self._scale(edges)[:, None]
 
-    def _sums(self, ties: Ties) -> sp.csr_array:
-        assert ties.sums is not None, "ties that were made without groups"
-        return ties.sums
+    def _sums(self, edges: BufferEdges) -> sp.csr_array:
+        assert edges.sums is not None, "edges that were made without groups"
+        return edges.sums
 
-    def lengths_of(self, ties: Ties) -> FloatArray:
-        """‖x‖², beside which scores are distances."""
-        return np.full(len(ties), 2.0) if self.graph.is_normalized else ties.own
+    def lengths_of(self, edges: BufferEdges) -> FloatArray:
+        """‖x‖², which turns scores into squared distances."""
+        return np.full(len(edges), 2.0) if self.graph.is_normalized else edges.own
 
-    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
-        """How many of these rows nothing in the buffer is similar to."""
-        return ties.n_unseen()
+    def n_unseen(self, X: Rows, edges: BufferEdges, scores: FloatArray) -> int:
+        """How many of these rows are similar to nothing in the buffer."""
+        return edges.n_unseen()
 
-    def _scale(self, ties: Ties) -> FloatArray:
+    def _scale(self, edges: BufferEdges) -> FloatArray:
         """1/√k(x, x) where rows are brought to length 1."""
         if not self.graph.is_normalized:
-            return np.ones(len(ties))
-        lengths = np.sqrt(np.maximum(ties.own, 0.0))
+            return np.ones(len(edges))
+        lengths = np.sqrt(np.maximum(edges.own, 0.0))
         return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def _sparse_lengths(graph: NeighborKernel, groups: Groups) -> FloatArray:
-    """Σ_ij a_i a_j k(x_i, x_j) over the ties inside each group: ‖c‖² of its mean."""
+    """Σ_ij a_i a_j k(x_i, x_j) over the edges inside each group: ‖c‖² of its mean."""
     s, k = len(graph), len(groups.starts) - 1
     entries = groups.coefficients * graph.degrees / np.sqrt(graph.masses)
     P = sp.csr_array((entries, (np.arange(s), groups.labels)), shape=(s, k))
@@ -139,35 +138,35 @@ def _whole_lengths(graph: NeighborKernel, groups: Groups) -> FloatArray:
     """The same over all pairs of rows inside each group."""
     lengths = np.zeros(len(groups.starts) - 1)
     order, labels = groups.members, groups.labels[groups.members]
-    for start in range(0, len(order), PIECE):
-        piece = slice(start, min(start + PIECE, len(order)))
-        first, last = groups.starts[labels[piece.start]], groups.starts[labels[piece.stop - 1] + 1]
+    for start in range(0, len(order), WORK_ROWS):
+        some = slice(start, min(start + WORK_ROWS, len(order)))
+        first, last = groups.starts[labels[some.start]], groups.starts[labels[some.stop - 1] + 1]
         K = np.asarray(
-            graph.kernel.matrix(take(graph.rows, order[piece]), take(graph.rows, order[first:last]))
+            graph.kernel.matrix(take(graph.rows, order[some]), take(graph.rows, order[first:last]))
         )
-        K = np.where(labels[piece, None] == labels[first:last], K, 0.0)
-        a, b = groups.coefficients[order[piece]], groups.coefficients[order[first:last]]
-        lengths += np.bincount(labels[piece], weights=a * (K @ b), minlength=len(lengths))
+        K = np.where(labels[some, None] == labels[first:last], K, 0.0)
+        a, b = groups.coefficients[order[some]], groups.coefficients[order[first:last]]
+        lengths += np.bincount(labels[some], weights=a * (K @ b), minlength=len(lengths))
     return lengths
 
 
 def whole_is_better(graph: NeighborKernel, n_clusters: int) -> bool:
-    """Has a cluster fewer rows in the buffer than a row has neighbours?
+    """Whether clusters have fewer rows in the buffer than rows have neighbours.
 
-    Then ties lead out of every cluster, and those inside it are too few to go by.
+    Then edges lead out of every cluster, and those inside it are too few to rely on.
     """
     return graph.is_normalized and len(graph) < graph.n_neighbors * n_clusters
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectedCenters:
-    """Centres in the leading eigenspace of the buffer's kernel, of what k-means clustered there."""
+    """Means of clusters in the leading eigenspace of the buffer's kernel."""
 
     graph: NeighborKernel
     projection: FloatArray  # (s, r) V λ^-½
     centers: FloatArray  # (k, r)
     clusters: IdArray  # (s,) the cluster of each buffer row
-    shortest: float  # length of a row that the eigenvectors see
+    shortest: float  # rows that are shorter count as orthogonal to the eigenvectors
 
     @classmethod
     def of(
@@ -188,44 +187,44 @@ class ProjectedCenters:
     def format(self) -> RowFormat:
         return self.graph.format
 
-    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., Ties]:
-        """Rows → their ties."""
-        return self.graph.ties(dtype, nearest=nearest)
+    def view(self, dtype: Any, *, nearest: bool) -> Callable[..., BufferEdges]:
+        """Rows → their edges."""
+        return self.graph.edges(dtype, nearest=nearest)
 
-    def nearest(self, ties: Ties) -> tuple[IdArray, FloatArray]:
-        E = self._rows(ties)
+    def nearest(self, edges: BufferEdges) -> tuple[IdArray, FloatArray]:
+        E = self._rows(edges)
         A, b = scores_of_centers(self.centers)
         labels, scores = nearest_center(row_products(E, A) + b)
-        return self._with_hidden(ties, E, labels, scores)
+        return self._label_hidden(edges, E, labels, scores)
 
-    def scores(self, ties: Ties) -> FloatArray:
+    def scores(self, edges: BufferEdges) -> FloatArray:
         A, b = scores_of_centers(self.centers)
-        return row_products(self._rows(ties), A) + b
+        return row_products(self._rows(edges), A) + b
 
-    def lengths_of(self, ties: Ties) -> FloatArray:
-        E = self._rows(ties)
+    def lengths_of(self, edges: BufferEdges) -> FloatArray:
+        E = self._rows(edges)
         return np.einsum("ij,ij->i", E, E)
 
-    def n_unseen(self, X: Rows, ties: Ties, scores: FloatArray) -> int:
-        """How many of these rows nothing in the buffer is similar to."""
-        return ties.n_unseen()
+    def n_unseen(self, X: Rows, edges: BufferEdges, scores: FloatArray) -> int:
+        """How many of these rows are similar to nothing in the buffer."""
+        return edges.n_unseen()
 
-    def _rows(self, ties: Ties) -> FloatArray:
-        """V^T φ λ^-½ of one row each; 0 where it is hidden, else of length 1 if normalised."""
-        phi = self.graph.normalized(ties)
-        E = np.asarray(phi @ self.projection) / np.sqrt(ties.weights * ties.degrees)[:, None]
+    def _rows(self, edges: BufferEdges) -> FloatArray:
+        """Vᵀφ λ^-½ of one row each: 0 where it is too short, else of length 1 if normalised."""
+        phi = self.graph.normalized(edges)
+        E = np.asarray(phi @ self.projection) / np.sqrt(edges.weights * edges.degrees)[:, None]
         lengths = np.sqrt(np.einsum("ij,ij->i", E, E))
         E[lengths <= self.shortest] = 0.0
         if self.graph.is_normalized:
             E /= np.where(lengths > 0, lengths, 1.0)[:, None]
         return E
 
-    def _with_hidden(
-        self, ties: Ties, E: FloatArray, labels: IdArray, scores: FloatArray
+    def _label_hidden(
+        self, edges: BufferEdges, E: FloatArray, labels: IdArray, scores: FloatArray
     ) -> tuple[IdArray, FloatArray]:
-        """Rows that the eigenvectors do not see go with the buffer row they are most alike."""
+        """Rows orthogonal to the eigenvectors get the cluster of the most similar buffer row."""
         lengths = np.einsum("kr,kr->k", self.centers, self.centers)
-        csr = ties.similarities
+        csr = edges.similarities
         for i in np.flatnonzero(~E.any(axis=1)):
             near = slice(csr.indptr[i], csr.indptr[i + 1])
             if near.stop > near.start:
@@ -270,7 +269,7 @@ def labels_of_rows(by: Centers) -> Callable[[Rows], IdArray]:
 
 
 def counted_labels_of_rows(by: Centers) -> Callable[[Rows], CountedLabels]:
-    """The same, and how many rows no row of the buffer is similar to."""
+    """Raw rows → labels, and how many rows are similar to nothing in the buffer."""
     view: Callable[[Rows], Any] = by.view(np.float64, nearest=True)
     row_format = by.format
 
@@ -283,10 +282,8 @@ def counted_labels_of_rows(by: Centers) -> Callable[[Rows], CountedLabels]:
     return decide
 
 
-def nearest_of_rows(
-    by: Centers,
-) -> Callable[[Rows], tuple[IdArray, FloatArray]]:
-    """Raw rows → labels and squared distances to the centres they name."""
+def nearest_of_rows(by: Centers) -> Callable[[Rows], tuple[IdArray, FloatArray]]:
+    """Raw rows → labels and squared distances to their centres."""
     view = _view_of_raw(by)
 
     def nearest(rows: Rows) -> tuple[IdArray, FloatArray]:

@@ -1,10 +1,10 @@
 """``with mercer.checkpoint(folder)``: passes that were completed once are not run again.
 
-A pass is known by its data, its function with all parameters in it, and its stage: so a fit that
-was cut short finds the passes it had completed, and any other fit finds none of them. Each result
-is one file, in the form of model files: arrays and JSON, with checksums and no pickle. It names the
-pass it belongs to, and is used only if it is whole, belongs there and looks like a result of that
-pass. No checksum tells who wrote it: see SECURITY.md.
+A pass is identified by its data, its function with all parameters, and its stage: so a fit that was
+interrupted finds the passes it had completed, and any other fit finds none of them. Each result is
+one file in the format of model files: arrays and JSON, with checksums and no pickle. It names its
+pass, and is used only if it is whole, belongs there and looks like a result of that pass. A
+checksum does not say who wrote the file: see SECURITY.md.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.allowance import Allowance
 from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.damage import demand, reason
+from mercer.rows.places import paths_of
 from mercer.scale.parcels import pack
 
 FORMAT, VERSION = "mercer-pass", 1
@@ -41,19 +42,20 @@ AGAIN = "the checkpoint will be computed again"
 
 
 @contextmanager
-def checkpoint(folder: str | os.PathLike[str]) -> Iterator[Folder]:
+def checkpoint(folder: str | os.PathLike[str]) -> Iterator[CheckpointFolder]:
     """Keep the result of every pass over the rows that fits inside the block complete.
 
-    A fit that was cut short (a crash, a lost cluster, Ctrl-C) and is run again with the same data,
-    parameters and folder takes up after its last complete pass, and ends with the same labels.
+    A fit that was interrupted (a crash, a lost cluster, Ctrl-C) and is run again with the same
+    data, parameters and folder resumes after its last complete pass, and ends with the same labels.
     With ``random_state=None`` the first fit draws a seed that the folder keeps. What was kept for
     other data or parameters does no harm; delete the folder when it is no longer needed.
 
     Parameters
     ----------
-    folder : path of the folder; where there is none it is made, for its owner alone. Whoever can
-        write there can change results: a folder of another user's that anyone may write to is
-        refused, and files that others wrote into it are ignored with a warning.
+    folder : str or path
+        The path of the folder, which is made if it is not there, with access for its owner alone.
+        Whoever can write there can change results: a folder of another user's that anyone may
+        write to is refused, and files that others wrote into it are ignored with a warning.
 
     Examples
     --------
@@ -66,12 +68,12 @@ def checkpoint(folder: str | os.PathLike[str]) -> Iterator[Folder]:
     >>> kept.n_computed > 0
     True
     """
-    store = Folder(folder)
+    store = CheckpointFolder(folder)
     with keeping(store):
         yield store
 
 
-class Folder:
+class CheckpointFolder:
     """Results of passes, one file each."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -81,7 +83,7 @@ class Folder:
         self.n_computed = 0
         self._known: tuple[Any, str] = (None, "")  # the last source in memory and its fingerprint
 
-    def remembered(
+    def recall(
         self, stage: str, source: Any, inputs: Any, compute: Callable[[], Any], fits: Fits
     ) -> Any:
         """The result of a pass: a tuple of arrays, numbers and words."""
@@ -99,8 +101,8 @@ class Folder:
             _write(path, belongs, result)
         except OSError as error:  # the fit itself can go on
             warn(
-                f"the checkpoint {path} could not be written ({error}); make room, or this pass "
-                "will have to be run again"
+                f"the checkpoint {path} could not be written ({error}); free some space, or this "
+                "pass will have to be run again"
             )
         return result
 
@@ -121,11 +123,11 @@ class Folder:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ValueError(
                 f"{path} does not hold the seed of this checkpoint any more ({reason(error)}); "
-                "delete the folder, and the fit begins anew"
+                "delete the folder, and the fit starts again"
             ) from error
 
     def _fingerprint(self, source: Any) -> str:
-        """What tells these data from others: values in memory, or files with sizes and times."""
+        """What identifies these data: values in memory, or files with sizes and times."""
         if self._known[0] is not source:
             identity = getattr(source, "identity", source)
             self._known = source, _hash((identity, _files(source)))
@@ -133,7 +135,7 @@ class Folder:
 
 
 def _hash(value: Any) -> str:
-    """What tells a value from others; functions without a name of their own count by their code."""
+    """What identifies a value; functions without a name count by their code."""
     try:
         return str(joblib.hash(value, hash_name="sha1"))
     except (pickle.PicklingError, AttributeError, TypeError):  # a lambda, an open file, ...
@@ -142,14 +144,10 @@ def _hash(value: Any) -> str:
 
 def _files(source: Any) -> list[tuple[str, int, int]]:
     """Path, size and time of change of each file behind a source."""
-    if hasattr(source, "sources"):  # column blocks
-        return [entry for part in source.sources for entry in _files(part)]
-    path = getattr(source, "path", None)
-    if path is None:
-        return []
-    root = Path(path)
-    paths = sorted(p for p in root.rglob("*") if p.is_file()) if root.is_dir() else [root]
-    return [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in paths]
+    files: list[Path] = []
+    for path in map(Path, paths_of(source)):
+        files += sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path]
+    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
 
 
 def _write(path: Path, belongs: dict[str, Any], result: tuple[Any, ...]) -> None:
@@ -185,16 +183,18 @@ def _read(path: Path, belongs: dict[str, Any], fits: Fits) -> tuple[Any, ...] | 
 
 
 def _check_fits(fits: Fits, result: tuple[Any, ...]) -> None:
-    """Refuse what cannot be a result of this pass, however it fails to be one."""
+    """Refuse what cannot be a result of this pass; `fits` may fail in any way on damaged ones."""
     try:
         is_one = fits(result)
     except Exception as error:
-        raise ModelFileError(f"it is no result of this pass ({reason(error)}); {AGAIN}") from error
+        raise ModelFileError(
+            f"it is not a result of this pass ({reason(error)}); {AGAIN}"
+        ) from error
     demand(is_one, "its shapes, types or numbers are not those of this pass", AGAIN)
 
 
 def _is_own(path: Path) -> bool:
-    """Did this user write the file, or the owner of the folder? A link is nobody's."""
+    """Whether this user or the owner of the folder wrote the file; links do not count."""
     if path.is_symlink() or os.name != "posix":
         return not path.is_symlink()
     return path.stat().st_uid in (os.geteuid(), path.parent.stat().st_uid)

@@ -7,10 +7,10 @@ import numpy as np
 from mercer._run.types import FloatArray, IdArray
 from mercer.linalg.lloyd import WeightedRows, nearest_center, scores_of_centers, sums_by_label
 
-MOVED = 0.1  # of the centres, in the first round
+MOVED = 0.1  # of the centres, in the first round of exchanges
 
 
-def relabelled(
+def refine_labels(
     F: FloatArray,
     weights: FloatArray,
     labels: IdArray,
@@ -19,17 +19,17 @@ def relabelled(
     max_iter: int,
     threads: int = 1,
 ) -> IdArray:
-    """Labels after a few of Lloyd's sweeps that start from *labels*.
+    """Labels after a few of Lloyd's sweeps that start from `labels`.
 
-    Coordinates in an eigenspace are known up to a rotation, so centres of an earlier one mean
-    nothing in the next; labels do. Clusters without rows are given the rows that fit worst.
+    Coordinates in an eigenspace are known up to a rotation, so centres of an earlier one cannot be
+    reused; labels can. Clusters without rows get the rows that fit worst.
     """
     start = label_means(F, weights, labels, n_clusters)
     found = WeightedRows.of(F, weights, threads).lloyd(start, max_iter=max_iter)
     return nearest_center(_scores(F, found.centers))[0]
 
 
-def exchanged(
+def exchange_centers(
     F: FloatArray,
     weights: FloatArray,
     labels: IdArray,
@@ -39,21 +39,21 @@ def exchanged(
     max_iter: int,
     threads: int = 1,
 ) -> IdArray:
-    """Labels after the centres that are missed least have gone where rows are worst off.
+    """Labels after the centres that matter least moved to the clusters that fit worst.
 
     Lloyd's sweeps keep every centre in its neighbourhood: where two share a cluster and one serves
-    two, all stay. Of many clusters some always begin so. The moves of a round stand if, after a
-    few sweeps, they have lowered the inertia; else half as many are tried.
+    two, all stay, and of many clusters some always start so. The moves of a round are kept if,
+    after a few sweeps, they have lowered the inertia; else half as many are tried.
     """
     n_moves = int(MOVED * n_clusters)
     if not n_moves:
         return labels
     inertia = float(_costs(F, weights, labels, n_clusters)[0].sum())
     for _ in range(rounds):
-        tried = _moved(F, weights, labels, n_clusters, n_moves) if n_moves else None
+        tried = _move_centers(F, weights, labels, n_clusters, n_moves) if n_moves else None
         if tried is None:
             break
-        tried = relabelled(F, weights, tried, n_clusters, max_iter=max_iter, threads=threads)
+        tried = refine_labels(F, weights, tried, n_clusters, max_iter=max_iter, threads=threads)
         found = float(_costs(F, weights, tried, n_clusters)[0].sum())
         if found < inertia:
             labels, inertia = tried, found
@@ -62,20 +62,20 @@ def exchanged(
     return labels
 
 
-def _moved(
+def _move_centers(
     F: FloatArray, weights: FloatArray, labels: IdArray, n_clusters: int, n_moves: int
 ) -> IdArray | None:
-    """Labels by centres of which some went to the worst row of the costliest clusters.
+    """Labels after some centres moved to the worst row of the costliest clusters.
 
-    Dear is what all rows of a cluster lose when they go to their next nearest centre. Half of a
-    cluster's cost is what a second centre saves, by rule of thumb; None if no move saves that.
+    A centre may move if its rows lose less by going to their next nearest centre than half of the
+    cost of the other cluster, which is about what a second centre saves; None if none does.
     """
     costs, missed = _costs(F, weights, labels, n_clusters)
     worst = label_sums(costs, labels, n_clusters)
-    dear = label_sums(missed, labels, n_clusters)
-    leaving = np.argsort(dear, kind="stable")[:n_moves]
+    losses = label_sums(missed, labels, n_clusters)
+    leaving = np.argsort(losses, kind="stable")[:n_moves]
     helped = np.argsort(-worst, kind="stable")[:n_moves]
-    pays = (dear[leaving] < worst[helped] / 2) & ~np.isin(helped, leaving)
+    pays = (losses[leaving] < worst[helped] / 2) & ~np.isin(helped, leaving)
     if not pays.any():
         return None
     centers = label_means(F, weights, labels, n_clusters)
@@ -110,7 +110,7 @@ def label_sums(values: FloatArray, labels: IdArray, n_clusters: int) -> FloatArr
 
 
 def label_means(F: FloatArray, weights: FloatArray, labels: IdArray, n_clusters: int) -> FloatArray:
-    """The mean of the rows with each label; where there are none, a point that none is near."""
+    """The mean of the rows with each label; a point far from all rows where there are none."""
     sums, counts = sums_by_label(F, labels, weights, n_clusters)
     far = 1.0 + 2.0 * float(np.sqrt(np.einsum("ij,ij->i", F, F).max(initial=0.0)))
     means = sums / np.maximum(counts, np.finfo(float).tiny)[:, None]

@@ -1,4 +1,4 @@
-"""From what users write as `kernel` and `gamma` to a kernel object."""
+"""Kernels by name: what users pass as `kernel` and `gamma` becomes a kernel object."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
-from mercer.kernels.products import Cosine, HistogramIntersection, Polynomial
+from mercer.kernels.inner_products import Cosine, HistogramIntersection, Polynomial
 
 NAMES: dict[str, type[Kernel]] = {
     "rbf": RBF,
@@ -25,7 +25,19 @@ COMBINATIONS: tuple[type[Kernel], ...] = (Sum, Product, Scaled)  # made by + and
 
 
 def as_kernel(kernel: Any, gamma: Any = "auto") -> Kernel:
-    """A kernel of the user's own (a copy), or one by name with this gamma."""
+    """A kernel object from what users pass.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        A name with this gamma, an object (a copy of it is returned), or a function of (X, Y).
+    gamma : float or str, default="auto"
+        The bandwidth of a named kernel; "auto" beside an object or a function.
+
+    Returns
+    -------
+    kernel : Kernel
+    """
     if isinstance(kernel, str):
         if kernel not in NAMES:
             raise ValueError(f"kernel={kernel!r} is unknown; choose one of {sorted(NAMES)}")
@@ -37,7 +49,7 @@ def as_kernel(kernel: Any, gamma: Any = "auto") -> Kernel:
         return named()
     if not isinstance(gamma, str) or gamma != "auto":
         raise ValueError(
-            f"gamma={gamma!r} is given beside a kernel object; put it into the object, "
+            f"gamma={gamma!r} was given beside a kernel object; put it into the object, "
             f"e.g. RBF({gamma!r})"
         )
     if isinstance(kernel, Kernel):
