@@ -16,8 +16,8 @@ from fuzzing import MB, Reader
 from lying import ANYWHERE, LIES, lying, opened, sealed, sound_file, sound_names
 from marking import slow_beyond
 from mercer import RBF, KernelKMeans, ModelFileError, load
+from mercer.factors.binning import MOST_RUN, longest_run
 from mercer.io.allowance import MOST_DEPTH, MOST_OBJECTS
-from mercer.io.check_binning import MOST_RUN, _longest_run
 from mercer.kernels.algebra import Sum
 from mercer.kernels.base import column_index, sparse_columns
 
@@ -135,12 +135,12 @@ def test_the_longest_run_is_that_of_the_table() -> None:
             taken[place] = True
         begin = int(np.flatnonzero(~taken)[0])
         runs = "".join("x" if slot else " " for slot in np.roll(taken, -begin)).split()
-        assert _longest_run(keys) == max(map(len, runs))
+        assert longest_run(keys) == max(map(len, runs))
 
 
 def test_honest_hashes_make_short_runs() -> None:
     keys = np.random.default_rng(0).integers(0, 2**63, 2**19).astype(np.uint64)
-    assert _longest_run(keys) < MOST_RUN / 4
+    assert longest_run(keys) < MOST_RUN / 4
 
 
 def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mercer import load
-from mercer.io.model import ESTIMATORS
+from mercer.io.classes import ESTIMATORS
 
 FOLDER = Path(__file__).parents[1] / "models"
 EXPECTED: dict[str, list[Any]] = json.loads((FOLDER / "expected.json").read_text())

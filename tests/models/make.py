@@ -24,6 +24,7 @@ from mercer import (
     StreamingKernelKMeans,
     load,
 )
+from mercer.image import Segmenter
 
 FOLDER = Path(__file__).parent
 MOST_BYTES = 20_000
@@ -49,6 +50,7 @@ MODELS: dict[str, Any] = {
         3, initial_size=9, max_size=9, n_neighbors=6, random_state=0
     ),
     "spectral-quantized": SpectralClustering(3, approximation="quantized", rank=12, random_state=0),
+    "segmenter": Segmenter(3, random_state=0),
 }
 
 

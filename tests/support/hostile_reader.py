@@ -56,7 +56,7 @@ def model(path: str) -> Any:
     """What the model says of the rows beside it, if they are of its kind."""
     estimator = load(path, max_memory="50MB")
     X = np.load(os.environ["ROWS"])
-    if estimator.n_features_in_ != X.shape[1]:
+    if getattr(estimator, "n_features_in_", X.shape[1]) != X.shape[1]:
         return None
     answers = estimator.predict(X) if hasattr(estimator, "predict") else estimator.transform(X)
     return np.round(answers, 9).tolist()

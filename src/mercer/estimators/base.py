@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import (
@@ -25,7 +25,9 @@ from mercer._run.types import FloatArray, IdArray
 from mercer._run.warn import warn
 from mercer.estimators.preparation import sampled_rows
 from mercer.factors.base import CountedLabels
+from mercer.factors.dense import DenseFactor
 from mercer.factors.problem import Problem
+from mercer.kernels.base import Kernel
 from mercer.kernels.registry import is_precomputed
 from mercer.partitions.assignment import tiles_of
 from mercer.partitions.label_store import keeping_labels, store_for
@@ -42,6 +44,19 @@ if TYPE_CHECKING:
 
 class Estimator(BaseEstimator):
     """An estimator that plans, saves and runs functions over the rows of any source."""
+
+    # What model files hold of the fitted attributes, as `mercer._run.records` specifies; r is the
+    # rank of the factor.
+    _fitted_fields: ClassVar[dict[str, Any]] = {
+        "kernel_": Kernel,
+        "factor_": DenseFactor,
+        "n_features_in_": "int d, in [1, 4e18]",
+    }
+    _optional_fields: ClassVar[dict[str, Any]] = {
+        "feature_names_in_": "(d,) text",
+        "pivots_": "(p?,) int",
+    }
+    _retired_parameters: ClassVar[dict[str, Any]] = {}  # of older files, and values that load
 
     def plan(self, X: Any) -> Any:
         """What `fit` on these rows will take: passes, bytes, memory, minutes.
@@ -73,6 +88,10 @@ class Estimator(BaseEstimator):
         from mercer.io.model import save
 
         save(self, path)
+
+    def _check_fitted(self) -> None:
+        """Refuse (ValueError) fitted attributes from a file that do not belong together."""
+        self.factor_.check_model(self.kernel_, self.n_features_in_)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         """Which passes a fit makes, for `plan`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -124,6 +124,12 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     array([ True])
     """
 
+    _fitted_fields: ClassVar[dict[str, Any]] = Clusterer._fitted_fields | {
+        "cluster_centers_": "(k, r) float, finite",
+        "cluster_weights_": "(k,) float, finite",
+        "inertia_": "float",
+        "n_iter_": "int",
+    }
     _parameter_constraints = {  # noqa: RUF012
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "kernel": "no_validation",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -100,6 +100,13 @@ class KernelPCA(Transformer):
     (1000, 2)
     """
 
+    _fitted_fields: ClassVar[dict[str, Any]] = Transformer._fitted_fields | {
+        "components_": "(r, c) float, finite",
+        "offset_": "(c,) float, finite",
+        "eigenvalues_": "(c,) float, finite",
+        "explained_variance_ratio_": "(c,) float, finite",
+        "preimage_": PreImage | None,
+    }
     _parameter_constraints = {  # noqa: RUF012
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "kernel": "no_validation",

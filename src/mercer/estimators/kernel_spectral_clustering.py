@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
+from mercer._run.records import expect
 from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.embeddings.scores import (
@@ -153,6 +154,17 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     compares_at_once = True
 
+    _fitted_fields: ClassVar[dict[str, Any]] = Clusterer._fitted_fields | {
+        "eigenvalues_": "(k-1,) float, finite",
+        "coefficients_": "(m, k-1) float64, finite",
+        "degree_coefficients_": "(m,) float64, finite",
+        "bias_": "(k-1,) float64, finite",
+        "codebook_": Codebook,
+        "cluster_weights_": "(k,) float, finite",
+        "n_clusters_": "int k",
+        "n_iter_": "int",
+        "selection_": "mercer.selection.result:Selection or None",
+    }
     _parameter_constraints = {  # noqa: RUF012
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "kernel": "no_validation",
@@ -212,6 +224,13 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        codebook, k = self.codebook_, self.n_clusters_
+        is_plane = k == 2 and codebook.encoding == "bas"  # the score and the degree
+        found, wanted = codebook.prototypes.shape[1], 2 if is_plane else k - 1
+        expect(found == wanted, f"codebook_ has {found} coordinates, its encoding has {wanted}")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelSpectralClustering:
         """Cluster the rows of X (anything `mercer.as_source` takes)."""

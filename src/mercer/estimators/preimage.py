@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from mercer._run.records import Record, stored
 from mercer._run.types import FloatArray
 from mercer.kernels.exponential import RBF
 from mercer.rows.source import spans
@@ -15,13 +16,17 @@ MOST_CENTERS = 1000  # rows whose scores the regression is anchored at
 
 
 @dataclass(frozen=True, slots=True)
-class PreImage:
+class PreImage(Record):
     """x ≈ k(z, centers) @ coefficients + mean."""
 
-    gamma: float
-    centers: FloatArray  # (m, k) scores
-    coefficients: FloatArray  # (m, d)
-    mean: FloatArray  # (d,)
+    gamma: float = stored("float, finite, > 0")
+    centers: FloatArray = stored("(m, c) float, finite")  # scores
+    coefficients: FloatArray = stored("(m, d) float, finite")
+    mean: FloatArray = stored("(d,) float, finite")
+
+    def sizes(self) -> dict[str, int]:
+        """c: components; d: columns of rows."""
+        return {"c": self.centers.shape[1], "d": self.coefficients.shape[1]}
 
     def rows(self, Z: FloatArray) -> FloatArray:
         out = np.empty((len(Z), len(self.mean)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
+from mercer._run.records import expect
 from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.embeddings.angles import factor_notes
@@ -29,7 +30,7 @@ from mercer.embeddings.gaps import (
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, eigen_memory, point_memory
 from mercer.estimators.preparation import prepare_problem
-from mercer.factors.base import Approximation, SpectralMap
+from mercer.factors.base import Approximation, Factor, SpectralMap
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.registry import as_kernel, is_precomputed
@@ -37,7 +38,13 @@ from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.assignment import label_rows
 from mercer.partitions.cones import Cones, find_cones
-from mercer.partitions.ensemble import WIDEST, EnsembleLabeller, make_bases, make_consensus
+from mercer.partitions.ensemble import (
+    WIDEST,
+    Consensus,
+    EnsembleLabeller,
+    make_bases,
+    make_consensus,
+)
 from mercer.partitions.resampling import FitEvidence, by_cones, judges
 from mercer.rows.source import Source
 from mercer.trust.diagnosis import diagnose
@@ -129,6 +136,17 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     array([ True])
     """
 
+    _fitted_fields: ClassVar[dict[str, Any]] = Clusterer._fitted_fields | {
+        "factor_": Factor,
+        "eigenvalues_": "(e?,) float, finite",
+        "consensus_": Consensus | None,
+        "vectors_": "(r, v) float, finite, or None",
+        "directions_": "(k, v) float64, finite, or None",
+        "cluster_weights_": "(k,) float, finite",
+        "n_clusters_": "int k",
+        "n_clusters_ranking_": "list of tuple",
+        "n_iter_": "int",
+    }
     _parameter_constraints = {  # noqa: RUF012
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "kernel": "no_validation",
@@ -181,6 +199,19 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        own = [self.vectors_ is not None, self.directions_ is not None]
+        is_single = all(own) if self.consensus_ is None else not any(own)
+        expect(is_single, "there must be either vectors_ and directions_, or a consensus_")
+        factor, vectors = self.factor_, self.vectors_
+        is_matched = vectors is None or vectors.dtype == factor.vector_dtype
+        expect(is_matched, f"vectors_ must be {np.dtype(factor.vector_dtype)}")
+        is_ensemble = self.consensus_ is None or factor.takes_ensembles
+        expect(is_ensemble, "the partitions of consensus_ are not those of the landmarks")
+        kinds = {tuple(map(type, pair)) for pair in self.n_clusters_ranking_}
+        expect(kinds <= {(int, float)}, "n_clusters_ranking_ is not a list of numbers and gaps")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralClustering:
         """Cluster the rows of X.

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from mercer._run.records import Record
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import check_columns
 from mercer.linalg.eigen import Solver
 from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.products import unit_rows
@@ -50,6 +52,11 @@ class Approximation(BaseEstimator):
     def of_rank(cls, rank: int | None) -> Self:
         """The approximation that its name and this rank stand for; None is the default rank."""
         return cls(rank=cls.default_rank if rank is None else rank)
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        """The classes of its factors, which model files may hold."""
+        raise NotImplementedError
 
     def fit(self, kernel: Any, X: Any, *, rng: np.random.Generator, threads: int = 1) -> Any:
         """A factor of the kernel on these rows (anything `as_source` takes, or a Sample)."""
@@ -140,17 +147,19 @@ def check_whole(name: str, value: Any, alternative: str = "") -> None:
         raise ValueError(f"{name}={value!r} must be {alternative}a whole number of 1 or more")
 
 
-class Factor:
+class Factor(Record):
     """A frozen value that knows the kernel between any rows; the verbs that all factors share.
 
     Subclasses are dataclasses with `kernel` and `format`, with `rank` and `trace_error`, which is
     trace(K - F Fᵀ) / trace(K) on the rows of the fit or None if unknown, and with `rows(X)`.
-    Fields whose names begin with ``training_`` serve the fit only.
+    Fields are declared `stored` with their specification, or `unstored` if they serve the fit only.
     """
 
     __slots__ = ()
 
     is_graph = False  # X is a graph: rows have no neighbours beside its edges
+    takes_ensembles = False  # of partitions of its landmarks
+    vector_dtype: Any = np.float64  # of the vectors that `labeller` takes
 
     kernel: Any
     format: RowFormat
@@ -169,8 +178,19 @@ class Factor:
     def forget_training(self) -> Self:
         """The same without what serves the fit only: what a fitted model keeps."""
         held: Any = fields(self)  # type: ignore[arg-type]
-        names = [field.name for field in held if field.name.startswith("training_")]
+        names = [field.name for field in held if field.metadata["stored"] is None]
         return replace(self, **dict.fromkeys(names))  # type: ignore[type-var]
+
+    def sizes(self) -> dict[str, int]:
+        """r: rows of the vectors that `labeller` takes."""
+        return {"r": int(self.rank)}
+
+    def check_model(self, kernel: Kernel, n_features: int) -> None:
+        """Refuse (ValueError) a model's kernel and number of columns if they are not the factor's.
+
+        Called for models that were read from a file, whose `kernel` takes raw rows.
+        """
+        check_columns(kernel, n_features)
 
     def for_new_rows(self) -> Self:
         """The same with a kernel that takes rows it has not seen."""

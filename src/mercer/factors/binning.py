@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Allowance, Record, expect, stored, unstored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import (
@@ -28,6 +30,7 @@ from mercer.factors.base import (
 )
 from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import check_kernel
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.lloyd import nearest_center
@@ -52,6 +55,10 @@ LEAST_VALUE = 1e-10  # eigenvalues below are rounding
 HEAVY = 0.01  # rows with this share of the weight keep bins of their own
 REFERENCES = 256  # rows that others without a known bin are compared with
 MOST_BINS = 2**31 - 1
+# Of model files, whose tables of bins are made anew:
+MOST_GRIDS = 2**16
+MOST_RUN = 512  # slots: half of them are free, so honest hashes make runs of a hundred at most
+KEY_BYTES = 56  # for each key of a grid, while its hashes are checked
 LEAST_SLOTS = 1024  # of a hash table; it grows
 GROUP, BLOCK = 16, 2**16  # grids that number a block of rows while it is in the cache
 
@@ -102,6 +109,10 @@ class RandomBinning(Approximation):
         self.rank = rank
         self.components = components
 
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (BinningFactor, BinComponents)
+
     def fit(
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
     ) -> BinningFactor:
@@ -151,15 +162,23 @@ class RandomBinning(Approximation):
 
 
 @dataclass(frozen=True, slots=True)
-class Grids:
+class Grids(Record):
     """Random grids over a box; of each, only the dimensions that it divides."""
 
-    low: FloatArray  # (d,) float64: the box of the rows
-    high: FloatArray  # (d,)
-    starts: IdArray  # (R + 1,) int64: where each grid's dimensions begin
-    dims: IdArray  # int32
-    scales: FloatArray  # float64: 1 / width
-    biases: FloatArray  # float64: offset / width, in [0, 1)
+    low: FloatArray = stored("(d,) float64, finite")  # the box of the rows
+    high: FloatArray = stored("(d,) float64, finite")
+    starts: IdArray = stored("(R+1,) int64, sorted")  # where each grid's dimensions begin
+    dims: IdArray = stored("(e?,) int32, in [0, d)")
+    scales: FloatArray = stored("(e?,) float64, finite, > 0")  # 1 / width
+    biases: FloatArray = stored("(e?,) float64, in [0, 1)")  # offset / width
+
+    def sizes(self) -> dict[str, int]:
+        """R: grids; c: columns of the box."""
+        return {"R": len(self), "c": len(self.low)}
+
+    def check(self) -> None:
+        expect((self.low <= self.high).all(), "the box of the grids is empty")
+        _check_starts(self.starts, len(self.dims))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -171,8 +190,58 @@ class Grids:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownBins:
+class BinList(Record):
+    """Known bins as a file holds them.
+
+    Loops without bounds checks follow the slots of known bins, so those of a file are not trusted
+    but made anew from the hashes. What is found is the same.
+    """
+
+    keys: IdArray = stored("(D,) int64")  # the bits of their hashes
+    starts: IdArray = stored("(R+1,) int64, sorted")
+
+    def check(self) -> None:
+        """No two hashes of a grid are alike, and they do not collide."""
+        expect(len(self.starts) <= MOST_GRIDS, f"there are {MOST_GRIDS:,} grids or more")
+        expect(len(self.keys) <= MOST_BINS, f"there are {len(self.keys):,} known bins")
+        _check_starts(self.starts, len(self.keys))
+        for start, stop in pairwise(self.starts.tolist()):
+            is_again = np.diff(np.sort(self.keys[start:stop])) == 0
+            expect(not is_again.any(), "a bin is listed twice")
+
+    def rebuild(self, allowance: Allowance) -> KnownBins:
+        n_bins = np.diff(self.starts)
+        allowance.hold(16 * len(self.keys))  # slots
+        allowance.borrow(KEY_BYTES * max(int(n_bins.max()), 1))
+        keys = self.keys.view(np.uint64)
+        for g in np.flatnonzero(n_bins > MOST_RUN):
+            run = longest_run(keys[self.starts[g] : self.starts[g + 1]])
+            expect(run <= MOST_RUN, f"the hashes of {run:,} bins collide")
+        return KnownBins.of(keys, self.starts)
+
+
+def longest_run(keys: NDArray[np.uint64]) -> int:
+    """The longest run of slots without a free one, in a circle, if these keys are filled in."""
+    size = n_slots(len(keys))
+    places = np.sort((keys & np.uint64(size - 1)).astype(np.int64))
+    numbers = np.arange(len(keys))
+    first = int(np.argmax(places - numbers))  # no run leads from before into this one's slot
+    places = np.concatenate([places[first:], places[:first] + size])
+    taken = np.maximum.accumulate(places - numbers) + numbers
+    ends = np.flatnonzero(np.diff(taken, append=taken[-1] + 2) > 1)
+    return int(np.diff(ends, prepend=-1).max())
+
+
+def _check_starts(starts: IdArray, n_items: int) -> None:
+    is_whole = starts[0] == 0 and starts[-1] == n_items
+    expect(is_whole, f"starts does not divide {n_items:,} items among the grids")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBins(Record):
     """The bins of each grid that count, found by their hashes."""
+
+    stored_as = BinList
 
     keys: NDArray[np.uint64]  # (D,) hash of each bin, grid after grid
     starts: IdArray  # (R + 1,) int64: where the bins of each grid begin
@@ -191,6 +260,15 @@ class KnownBins:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def sizes(self) -> dict[str, int]:
+        """D: known bins; R: grids."""
+        return {"D": len(self), "R": len(self.starts) - 1}
+
+    def stored_form(self) -> BinList:
+        if len(self.starts) > MOST_GRIDS:
+            raise ValueError(f"a model file holds fewer than {MOST_GRIDS:,} grids; lower rank")
+        return BinList(self.keys.view(np.int64), self.starts)
 
     def find(self, g: int, codes: NDArray[np.uint64]) -> NDArray[np.int32]:
         """The numbers of bins within grid g, -1 where not known."""
@@ -216,13 +294,36 @@ class TrainingBins:
 class BinningFactor(Factor):
     """Puts any row into the bins of the grids: K ≈ Z Zᵀ, z = 1/√R in each of its bins."""
 
-    kernel: Kernel
-    format: RowFormat
-    grids: Grids
-    bins: KnownBins
-    references: Rows  # (≤ 256, n_features) float64 in `format`: stand for rows in no known bin
-    components: int
-    training_bins: TrainingBins | None = field(default=None, repr=False, compare=False)
+    vector_dtype = np.float32
+
+    kernel: Kernel = stored(Kernel)
+    format: RowFormat = stored(RowFormat)
+    grids: Grids = stored(Grids)
+    bins: KnownBins = stored(KnownBins)
+    references: Rows = stored("(n, d) rows")  # in `format`: stand for rows in no known bin
+    components: int = stored("int, >= 1")
+    training_bins: TrainingBins | None = unstored()
+
+    def sizes(self) -> dict[str, int]:
+        """r: known bins, each of which has a vector."""
+        return {"r": len(self.bins)}
+
+    def check(self) -> None:
+        rows, kernel = self.references, self.kernel
+        expect(rows.shape[0] <= REFERENCES, f"there are {rows.shape[0]:,} reference rows")
+        self.format.check_fits(rows)
+        expect(kernel.has_bins, "the kernel is not one of random binning")
+        check_kernel(kernel, rows)
+        found, wanted = kernel.select(rows).shape[1], len(self.grids.low)
+        expect(found == wanted, f"the kernel looks at {found} columns, the grids have {wanted}")
+
+    def check_model(self, kernel: Kernel, n_features: int) -> None:
+        """Rows have the columns of the reference rows, and the kernel is the factor's."""
+        found = self.references.shape[1]
+        expect(found == n_features, f"references have {found} columns, but X has {n_features}")
+        is_same = kernel.has_bins and kernel.gamma == self.raw_kernel().gamma
+        expect(is_same, "the kernel is not that of the grids")
+        check_kernel(kernel, self.references)
 
     @property
     def rank(self) -> int:
@@ -609,10 +710,13 @@ def part_vectors(graph: BinGraph, masses: FloatArray, m: int) -> FloatArray:
 class BinComponents(FeatureFactor):
     """F = Z V, the leading principal directions of the bins: a dense factor K ≈ F Fᵀ."""
 
-    binning: BinningFactor
-    vectors: FloatArray  # (D, r) float32
-    trace_error: float  # trace(K - F Fᵀ) / trace(K)
-    training_rows: FloatArray | None = field(default=None, repr=False, compare=False)
+    binning: BinningFactor = stored(BinningFactor)
+    vectors: FloatArray = stored("(r, q) float32, finite")  # one for each known bin
+    trace_error: float = stored("float")  # trace(K - F Fᵀ) / trace(K)
+    training_rows: FloatArray | None = unstored()
+
+    def check_model(self, kernel: Kernel, n_features: int) -> None:
+        self.binning.check_model(kernel, n_features)
 
     @property
     def rank(self) -> int:

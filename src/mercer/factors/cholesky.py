@@ -11,6 +11,7 @@ from scipy.linalg import solve_triangular
 
 from mercer._run.checkpoint import is_numbers
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import Approximation, as_sample, check_whole
@@ -87,6 +88,10 @@ class IncompleteCholesky(Approximation):
         self.pivots = pivots
         self.block = block
         self.rare = rare
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (PivotFactor,)
 
     def fit(
         self,

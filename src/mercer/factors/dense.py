@@ -7,14 +7,16 @@ matrix, so that what is linear in F can be folded into `mix` and costs nothing p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mercer._run.records import expect, stored, unstored
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import ConeLabeller, CountedLabels, Factor, Resampling, SpectralMap
 from mercer.kernels.base import NOTHING, Kernel
+from mercer.kernels.checks import check_columns, check_kernel
 from mercer.kernels.sums import PRODUCT_ROWS
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.linalg.eigenpairs import Eigenpairs
@@ -123,6 +125,10 @@ class FeatureFactor(DenseFactor):
     def mix(self) -> FloatArray:
         return np.eye(self.rank)
 
+    def sizes(self) -> dict[str, int]:
+        """r: columns of F; m: of the features."""
+        return {"r": self.rank, "m": self.rank}
+
     def row_function(self, dtype: Any) -> Callable[[Rows], FloatArray]:
         return self.features(dtype)
 
@@ -135,17 +141,42 @@ class FeatureFactor(DenseFactor):
 class PivotFactor(DenseFactor):
     """F = k(X, pivots) @ mix: Cholesky, Nyström and exact factors."""
 
-    kernel: Kernel
-    format: RowFormat
-    pivots: Rows  # (r, d) float64 in `format`: the rows the kernel is evaluated against
-    pivot_ids: IdArray  # (r,) their numbers in the source
-    mix: FloatArray  # (r, rank) float64
-    trace_error: float | None  # trace(K - F Fᵀ) / trace(K)
-    training_rows: FloatArray | None = field(default=None, repr=False, compare=False)
+    kernel: Kernel = stored(Kernel)
+    format: RowFormat = stored(RowFormat)
+    pivots: Rows = stored("(m, d) rows")  # in `format`: what the kernel is evaluated against
+    pivot_ids: IdArray = stored("(m,) int")  # their numbers in the source
+    mix: FloatArray = stored("(m, r) float, finite")
+    trace_error: float | None = stored("float or None")  # trace(K - F Fᵀ) / trace(K)
+    training_rows: FloatArray | None = unstored()
 
     @property
     def rank(self) -> int:
         return int(self.mix.shape[1])
+
+    def sizes(self) -> dict[str, int]:
+        """r: columns of F; m: pivots."""
+        return {"r": self.rank, "m": len(self.mix)}
+
+    def check(self) -> None:
+        if not self.kernel.is_precomputed:
+            self.format.check_fits(self.pivots)
+        check_kernel(self.kernel, self.pivots)
+
+    def check_model(self, kernel: Kernel, n_features: int) -> None:
+        """The pivots have the columns of X, or are columns of it if X is a kernel matrix."""
+        check_columns(kernel, n_features)
+        if kernel is not self.kernel:
+            check_kernel(kernel, self.pivots)
+        pivots, row_format = self.pivots, self.format
+        if not self.kernel.is_precomputed:
+            found = pivots.shape[1]
+            expect(found == n_features, f"pivots have {found} columns, but X has {n_features}")
+            return
+        is_items = isinstance(pivots, np.ndarray) and pivots.shape[1] == 1
+        expect(is_items, "the pivots of a precomputed kernel are not one column of item numbers")
+        is_there = pivots.min() >= 0 and pivots.max() < n_features
+        is_plain = row_format.shift is None and row_format.exponent == 0
+        expect(is_there and is_plain, f"a pivot is not among the {n_features} items of X")
 
     def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
         return self.kernel.against(cast(self.pivots, dtype))

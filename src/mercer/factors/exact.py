@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mercer._run.records import Record
 from mercer._run.threads import single_threaded_blas
 from mercer.factors.base import Approximation, as_sample
 from mercer.factors.cholesky import IncompleteCholesky
@@ -43,6 +44,10 @@ class Exact(Approximation):
 
     def __init__(self, method: Literal["eigen", "cholesky"] = "eigen") -> None:
         self.method = method
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (PivotFactor,)
 
     def fit(
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1

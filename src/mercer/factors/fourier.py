@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.records import Record, expect, stored, unstored
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray
 from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import check_columns, n_selected
 from mercer.kernels.sums import CoordinateSums
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, take
@@ -56,6 +58,10 @@ class RandomFourier(Approximation):
     def __init__(self, rank: int = 256, *, orthogonal: bool = False) -> None:
         self.rank = rank
         self.orthogonal = orthogonal
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (FourierFactor,)
 
     def fit(
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1
@@ -116,13 +122,31 @@ class FourierFactor(FeatureFactor):
     nothing about the error: `trace_error` is None, and `kernel_error` is what it is judged by.
     """
 
-    kernel: Kernel
-    format: RowFormat
-    waves: Rows  # (⌈rank/2⌉, d) float64: ω in the columns the kernel looks at; CSR if these are
-    phases: FloatArray  # (⌈rank/2⌉,) zero, but for the last wave of an odd rank
-    rank: int
-    kernel_error: float = np.nan  # ‖K - F Fᵀ‖ / ‖K‖ (Frobenius), estimated on 500 training rows
-    training_rows: FloatArray | None = field(default=None, repr=False, compare=False)
+    kernel: Kernel = stored(Kernel)
+    format: RowFormat = stored(RowFormat)
+    waves: Rows = stored("(w, c) table")  # ω in the columns the kernel looks at; CSR if these are
+    phases: FloatArray = stored("(w,) float, finite")  # zero, but for the last of an odd rank
+    rank: int = stored("int, >= 1")  # twice the waves, or one less
+    kernel_error: float = stored("float", np.nan)  # ‖K - F Fᵀ‖ / ‖K‖, estimated on 500 rows
+    training_rows: FloatArray | None = unstored()
+
+    def check(self) -> None:
+        n_waves = len(self.phases)
+        expect(-(-self.rank // 2) == n_waves, f"rank={self.rank} does not match {n_waves} waves")
+
+    def check_model(self, kernel: Kernel, n_features: int) -> None:
+        """The waves have the columns that the kernel looks at."""
+        for one in (kernel, self.kernel):
+            check_columns(one, n_features)
+        columns, shift = self.kernel.columns, self.format.shift
+        if self.format.blocks:
+            is_block = isinstance(columns, str) or columns in range(len(self.format.blocks))
+            expect(is_block, "the kernel does not name the column block it looks at")
+            return
+        n_waved, n_seen = self.waves.shape[1], n_selected(columns, n_features)
+        expect(n_waved == n_seen, f"waves have {n_waved} columns, the kernel looks at {n_seen}")
+        is_shifted = shift is None or (len(shift) == n_features and not sp.issparse(self.waves))
+        expect(is_shifted, "the shift of the row format does not match the columns of the rows")
 
     @property
     def trace_error(self) -> None:

@@ -7,7 +7,7 @@ rows is W = B D_L⁻¹ Bᵀ, never formed. [cai2015 (LSC), huang2020 (U-SPEC)]
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Allowance, Record, expect, stored, unstored
 from mercer._run.tally import kernel_values
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
@@ -63,6 +64,11 @@ GRID_RATIOS = {1: 16, 2: 8, 3: 4}  # fine cells per coarse one and side, by numb
 GRID_ITEMS = 5 * 10**7  # longer lists (all rows in one cell, for a far outlier) are not worth it
 EXACT_NEIGHBORS = 10  # per row where every row is a landmark
 ENSEMBLE_RANK = 2000  # landmarks of an ensemble, by rank="auto"
+# Of model files, whose grids are made anew:
+MOST_CELLS = 200_000
+MOST_STEPS = 2**30  # of sorting the nearest landmarks of a cell, one by one: about a second
+ITEM_BYTES = 16  # for each item of a list, while lists grow
+WITHIN_SQUARES = "in (-1e150, 1e150)"  # coordinates beyond have no finite square
 
 
 class Landmarks(Approximation):
@@ -125,6 +131,10 @@ class Landmarks(Approximation):
         self.n_neighbors = n_neighbors
         self.weights = weights
         self.sweeps = sweeps
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (LandmarkGraph,)
 
     def fit(
         self,
@@ -224,12 +234,69 @@ class Landmarks(Approximation):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchPlan(Record):
+    """A search as a file holds it: landmarks, and the box and cells of the grid over them.
+
+    Loops without bounds checks follow the lists of a grid, so those of a file are not trusted but
+    made anew. The search is exact with any grid or none, so it finds the same, bit for bit.
+    """
+
+    landmarks: FloatArray = stored(f"(p, q) float64, {WITHIN_SQUARES}")
+    low: FloatArray | None = stored(f"(q,) float64, {WITHIN_SQUARES}, or None", None)  # a corner
+    step: FloatArray | None = stored(f"(q,) float64, {WITHIN_SQUARES}, > 0, or None", None)
+    shape: IdArray | None = stored("(3,) int, >= 1, or None", None)  # cells along each side
+    grid_neighbors: int = stored("int", 0)  # the grid answers for so many
+
+    def check(self) -> None:
+        """The grid has whole coarse cells, and not too many."""
+        given = [part is not None for part in (self.low, self.step, self.shape)]
+        expect(all(given) or not any(given), "the grid of the landmarks is not complete")
+        if self.shape is None:
+            return
+        (p, d), sides = self.landmarks.shape, [int(n) for n in self.shape]
+        expect(d in GRID_RATIOS, f"there is no grid for landmarks of {d} columns")
+        is_whole = all(n % GRID_RATIOS[d] == 0 for n in sides[:d]) and set(sides[d:]) <= {1}
+        is_small = sides[0] * sides[1] * sides[2] <= MOST_CELLS
+        expect(is_whole and is_small, f"the grid of the landmarks has the shape {sides}")
+        m = self.grid_neighbors
+        expect(1 <= m <= p, f"grid_neighbors={m} is not between 1 and the {p} landmarks")
+
+    def rebuild(self, allowance: Allowance) -> Search:
+        """The search; with a grid if that is worth the work and the memory."""
+        if self.low is None or self.step is None or self.shape is None:
+            return Search(self.landmarks)
+        L, m, many = self.landmarks, self.grid_neighbors, self.shape.astype(np.int64)
+        p, d = L.shape
+        ratio, few = GRID_RATIOS[d], many.copy()
+        few[:d] //= ratio
+        most = min(GRID_ITEMS, MOST_STEPS // m, allowance.left // ITEM_BYTES)
+        if max(p * int(few.prod()), int(many.prod())) > most:
+            return Search(L)
+        none = np.zeros(1, np.int64), np.zeros(1, np.int32)
+        coarse = _jit.cell_candidates(self.low, self.step * ratio, few, L, m, *none, 0, few)
+        if len(coarse[1]) * ratio**d > most:
+            return Search(L)
+        fine = _jit.cell_candidates(self.low, self.step, many, L, m, *coarse, ratio, few)
+        return Search(L, (self.low, self.step, many, *fine), m)
+
+
+@dataclass(frozen=True, slots=True)
+class Search(Record):
     """Finds nearest landmarks exactly: by products, or by a grid where there are few features."""
+
+    stored_as = SearchPlan
 
     landmarks: FloatArray  # (p, q) float64
     grid: tuple[FloatArray, FloatArray, IdArray, IdArray, IdArray] | None = None
     grid_neighbors: int = 0  # the grid answers for so many
+
+    def sizes(self) -> dict[str, int]:
+        """p: landmarks; q: their columns."""
+        return dict(zip("pq", self.landmarks.shape, strict=True))
+
+    def stored_form(self) -> SearchPlan:
+        grid = () if self.grid is None else (*self.grid[:3], self.grid_neighbors)
+        return SearchPlan(self.landmarks, *grid)
 
     def nearest(self, Z: FloatArray, m: int) -> tuple[IdArray, FloatArray]:
         """Numbers and squared distances of the m nearest landmarks, nearest first."""
@@ -285,14 +352,31 @@ class Edges:
 class LandmarkGraph(Factor):
     """Edges from any row to its nearest landmarks."""
 
-    format: RowFormat
-    projection: FloatArray | None  # (d, q) float64
-    search: Search
-    n_neighbors: int
-    gamma: float
-    weighting: str
-    ties_rows: bool = False  # landmarks are the rows themselves, connected to each other
-    training_edges: Edges | None = field(default=None, repr=False, compare=False)
+    takes_ensembles = True
+
+    format: RowFormat = stored(RowFormat)
+    projection: FloatArray | None = stored("(d, q) float64, finite, or None")
+    search: Search = stored(Search)
+    n_neighbors: int = stored("int, in [1, p]")
+    gamma: float = stored("float, finite, > 0")
+    weighting: str = stored("one of gaussian | rank")
+    # landmarks are the rows themselves, and connected to each other
+    ties_rows: bool = stored("bool", False)
+    training_edges: Edges | None = unstored()
+
+    def check(self) -> None:
+        expect(not self.format.blocks, "a landmark graph has no column blocks")
+
+    def check_model(self, kernel: Kernel, n_features: int) -> None:
+        """Rows have the columns that lead to the landmarks, and the kernel is the graph's."""
+        inward = self.search.landmarks.T if self.projection is None else self.projection
+        found, shift = len(inward), self.format.shift
+        expect(found == n_features, f"the graph takes {found} columns, but X has {n_features}")
+        is_shifted = shift is None or len(shift) == n_features
+        expect(is_shifted, "the shift of the row format does not match the columns of the rows")
+        is_same = kernel.is_gaussian and kernel.columns is None
+        is_same = is_same and kernel.gamma == self.raw_kernel().gamma
+        expect(is_same, "the kernel is not that of the landmark graph")
 
     @property
     def rank(self) -> int:

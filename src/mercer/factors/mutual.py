@@ -20,9 +20,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import NOTHING, Kernel
+from mercer.kernels.checks import check_kernel
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, stack, take
 
@@ -94,7 +96,7 @@ class BufferEdges:
 
 
 @dataclass(frozen=True, slots=True)
-class NeighborKernel:
+class NeighborKernel(Record):
     """A buffer of rows and the sparse kernel matrix between them.
 
     A row of weight w counts as w equal rows: `matrix` is √w_i √w_j K_ij / √(D_i D_j). D are the
@@ -103,17 +105,26 @@ class NeighborKernel:
     best of clusters. Without `is_normalized` all degrees are 1.
     """
 
-    kernel: Kernel
-    format: RowFormat
-    rows: Rows  # (s, d) float64 in `format`
-    weights: FloatArray  # (s,) how often each row came
-    thresholds: FloatArray  # (s,) the p-th largest similarity of each row in the buffer
-    degrees: FloatArray  # (s,)
-    masses: FloatArray  # (s,) weight × degree, as they are in the matrix
-    matrix: sp.csr_array  # (s, s) float64
-    n_neighbors: int
-    is_normalized: bool
-    offset: float = 0.0  # of the degrees
+    kernel: Kernel = stored(Kernel)
+    format: RowFormat = stored(RowFormat)
+    rows: Rows = stored("(s, d) rows")  # float64, in `format`
+    weights: FloatArray = stored("(s,) float64, finite, > 0")  # how often each row came
+    # the p-th largest similarity of each row in the buffer
+    thresholds: FloatArray = stored("(s,) float64, finite")
+    degrees: FloatArray = stored("(s,) float64, finite, > 0")
+    masses: FloatArray = stored("(s,) float64, finite, > 0")  # weight × degree, as in the matrix
+    matrix: sp.csr_array = stored("(s, s) csr, finite, symmetric")
+    n_neighbors: int = stored("int, >= 1")
+    is_normalized: bool = stored("bool")
+    offset: float = stored("float, finite, >= 0", 0.0)  # of the degrees
+
+    def sizes(self) -> dict[str, int]:
+        """s: rows of the buffer; d: their columns."""
+        return {"s": len(self), "d": int(self.rows.shape[1])}
+
+    def check(self) -> None:
+        self.format.check_fits(self.rows)
+        check_kernel(self.kernel, self.rows)
 
     def __len__(self) -> int:
         return len(self.thresholds)

@@ -7,12 +7,13 @@ is quicker and takes any number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.records import Record, expect, stored, unstored
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import (
     Approximation,
@@ -99,6 +100,10 @@ class Neighbors(Approximation):
     ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (LandmarkGraph, AffinityGraph)
 
     def fit(
         self,
@@ -194,9 +199,14 @@ class AffinityGraph(Factor):
 
     is_graph = True
 
-    n_items: int  # columns of a row
-    items: IdArray  # that took part: those of positive weight
-    training_matrix: Any = field(default=None, repr=False, compare=False)  # dense or CSR
+    n_items: int = stored("int n, >= 1")  # columns of a row
+    items: IdArray = stored("(m?,) int, in [0, n)")  # that took part: those of positive weight
+    training_matrix: Any = unstored()  # dense or CSR
+
+    def check_model(self, kernel: Kernel, n_features: int) -> None:
+        """The items are the columns of X."""
+        is_same = kernel.is_precomputed and self.n_items == n_features
+        expect(is_same, f"the graph has {self.n_items} items, but X has {n_features} columns")
 
     @property
     def rank(self) -> int:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.linalg import rq, solve_triangular
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import Approximation, as_sample, check_whole
@@ -75,6 +76,10 @@ class Nystrom(Approximation):
         self.rank = rank
         self.sampling = sampling
         self.cutoff = cutoff
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (PivotFactor,)
 
     def fit(
         self, kernel: Kernel, X: Any, *, rng: np.random.Generator, threads: int = 1

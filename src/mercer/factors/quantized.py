@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record, expect, stored
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import Approximation, as_sample, check_whole
@@ -98,6 +99,10 @@ class Quantized(Approximation):
         self.rank = rank
         self.variance_correction = variance_correction
         self.refine = refine
+
+    @classmethod
+    def records(cls) -> tuple[type[Record], ...]:
+        return (QuantizedFactor,)
 
     def fit(
         self,
@@ -234,12 +239,16 @@ class Quantized(Approximation):
 class QuantizedFactor(PivotFactor):
     """F = k(X, representatives) @ mix, and the blocks it comes from."""
 
-    block_weights: FloatArray  # (m,) n
-    block_variances: FloatArray  # (m, d)
-    correction: bool
-    kernel_error: float  # ‖W - W̄‖ / ‖W‖ (Frobenius), on 200 rows
-    perturbation: float  # ‖W - W̄‖₂, estimated from the same rows
-    normalized_perturbation: float  # of D^-½ W D^-½
+    block_weights: FloatArray = stored("(m,) float, finite, > 0")  # n
+    block_variances: FloatArray = stored("(m, d) float, finite, >= 0")
+    correction: bool = stored("bool")
+    kernel_error: float = stored("float")  # ‖W - W̄‖ / ‖W‖ (Frobenius), on 200 rows
+    perturbation: float = stored("float")  # ‖W - W̄‖₂, estimated from the same rows
+    normalized_perturbation: float = stored("float")  # of D^-½ W D^-½
+
+    def check(self) -> None:
+        PivotFactor.check(self)
+        expect(isinstance(self.pivots, np.ndarray), "the representatives are not a dense array")
 
     @property
     def quantization(self) -> Quantization:

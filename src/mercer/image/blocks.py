@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mercer._run.budget import Budget
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Allowance, Record, stored, unstored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray
 from mercer.factors.quantized import Quantization, sequential_sample
@@ -24,12 +25,24 @@ Owners = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class Centers:
+class Centers(Record):
     """Points of feature space; a pixel belongs to the nearest."""
 
-    points: FloatArray  # (m, d) float64
-    order: NDArray[np.int32]  # (m, m) of each centre: all centres by distance, itself first
-    apart: FloatArray  # (m, m) a quarter of those distances squared
+    points: FloatArray = stored("(m, d) float64, finite")
+    # (m, m) of each centre: all centres by distance, itself first; loops follow them unchecked, so
+    # that model files do not hold them
+    order: Any = unstored()
+    apart: Any = unstored()  # (m, m) a quarter of those distances squared
+
+    def sizes(self) -> dict[str, int]:
+        """m: centres; d: features."""
+        return dict(zip("md", self.points.shape, strict=True))
+
+    def rebuild(self, allowance: Allowance) -> Centers:
+        m = len(self.points)
+        allowance.hold(12 * m * m)
+        allowance.borrow(40 * m * m)
+        return Centers.of(self.points)
 
     @classmethod
     def of(cls, points: FloatArray) -> Centers:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer._run.extras import require
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 from mercer.image.colors import minimum_variance_palette, quantize
 from mercer.image.pixels import ColorRange, Pixels
@@ -38,15 +39,19 @@ class PixelFeatures(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ColorAndPlace:
+class ColorAndPlace(Record):
     """Channels and (x, y), all scaled to 0 … 255 [zhang2006]; any number of channels weighs as 3.
 
     So a grey image has the distances of its RGB copy.
     """
 
-    scale: ColorRange
-    n_channels: int
-    span: float = SIDE
+    scale: ColorRange = stored(ColorRange)
+    n_channels: int = stored("int, in [1, 65536]")
+    span: float = stored("float, finite", SIDE)
+
+    def sizes(self) -> dict[str, int]:
+        """d: features."""
+        return {"d": len(self.names)}
 
     @classmethod
     def fit(cls, pixels: Pixels) -> ColorAndPlace:
@@ -70,15 +75,19 @@ class ColorAndPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class LabAndPlace:
+class LabAndPlace(Record):
     """CIELAB, in which distances are those the eye sees, and (x, y) scaled to 0 … 255.
 
     L runs from 0 to 255 instead of 100, a and b are stretched alike.
     """
 
-    scale: ColorRange
-    n_channels: int
-    span: float = SIDE
+    scale: ColorRange = stored(ColorRange)
+    n_channels: int = stored("int, in [1, 3]")
+    span: float = stored("float, finite", SIDE)
+
+    def sizes(self) -> dict[str, int]:
+        """d: features."""
+        return {"d": len(self.names)}
 
     @classmethod
     def fit(cls, pixels: Pixels) -> LabAndPlace:
@@ -105,14 +114,22 @@ class LabAndPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalHistograms:
+class LocalHistograms(Record):
     """Shares of few colours in a window around the pixel [novak2023], for the χ² kernel."""
 
-    scale: ColorRange
-    palette: FloatArray  # (n_colors, channels)
-    window: int
-    dither: bool
-    span: float = 1.0
+    scale: ColorRange = stored(ColorRange)
+    palette: FloatArray = stored("(c, h) float, finite")  # (n_colors, channels)
+    window: int = stored("int, in [1, 2147483647]")
+    dither: bool = stored("bool")
+    span: float = stored("float, finite", 1.0)
+
+    def sizes(self) -> dict[str, int]:
+        """d: features."""
+        return {"d": len(self.palette)}
+
+    def check(self) -> None:
+        expect(self.window % 2 == 1, f"window={self.window} has no middle pixel")
+        expect(len(self.palette) <= 256, f"the palette has {len(self.palette)} colours")
 
     @classmethod
     def fit(
@@ -141,11 +158,15 @@ class LocalHistograms:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Given(Record):
     """An array of the caller's own: one row of numbers for each pixel, taken as it is."""
 
-    span: float
-    n_features: int
+    span: float = stored("float, finite")
+    n_features: int = stored("int, >= 1")
+
+    def sizes(self) -> dict[str, int]:
+        """d: features."""
+        return {"d": self.n_features}
 
     @property
     def names(self) -> tuple[str, ...]:

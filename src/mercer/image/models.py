@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from mercer._run.budget import Budget
 from mercer._run.recorder import Recorder
+from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.gaps import ranked_gaps, relative_gap
+from mercer.estimators.base import Clusterer
 from mercer.factors.quantized import Quantization, block_values
 from mercer.image.blocks import Centers, PixelBlocks, find_blocks
 from mercer.kernels.exponential import RBF
@@ -30,14 +32,22 @@ INNER_FIELDS = (  # of the report of an estimator of rows
 
 
 @dataclass(frozen=True, slots=True)
-class QuantizedModel:
+class QuantizedModel(Record):
     """A pixel belongs to the segment of its nearest representative."""
 
-    centers: Centers
-    segment_of: IdArray  # (m,)
-    eigenvalues: FloatArray
-    kernel: RBF
-    weights: FloatArray  # (k,) pixels of each segment
+    centers: Centers = stored(Centers)
+    segment_of: IdArray = stored("(m,) int, >= 0")
+    eigenvalues: FloatArray = stored("(e?,) float, finite")
+    kernel: RBF = stored(RBF)
+    weights: FloatArray = stored("(k,) float64, finite")  # pixels of each segment
+
+    def sizes(self) -> dict[str, int]:
+        """d: features; k: segments."""
+        return {"d": self.centers.points.shape[1], "k": len(self.weights)}
+
+    def check(self) -> None:
+        is_segment = self.segment_of.max() < len(self.weights)
+        expect(is_segment, f"segment_of is not among {len(self.weights)} segments")
 
     def report_fields(self) -> dict[str, Any]:
         """What the fit report says about the clustering."""
@@ -61,11 +71,19 @@ class QuantizedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class EstimatorModel:
+class EstimatorModel(Record):
     """Any clusterer of rows: it sees the features of the pixels inside, in scan order."""
 
-    estimator: Any
-    weights: FloatArray  # (k,)
+    estimator: Any = stored(Clusterer)
+    weights: FloatArray = stored("(k,) float64, finite")
+
+    def sizes(self) -> dict[str, int]:
+        """d: features; k: segments."""
+        return {"d": self.estimator.n_features_in_, "k": len(self.weights)}
+
+    def check(self) -> None:
+        is_same = len(self.estimator.cluster_weights_) == len(self.weights)
+        expect(is_same, "the weights of the segments are not those of the clusters")
 
     def report_fields(self) -> dict[str, Any]:
         """What the fit report says about the clustering."""

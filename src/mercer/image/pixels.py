@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._run.records import Record, stored
 from mercer._run.types import FloatArray
 
 BoolImage = NDArray[np.bool_]
@@ -17,11 +18,11 @@ MANY_CHANNELS = 16  # with another axis of at most four: that one was probably m
 
 
 @dataclass(frozen=True, slots=True)
-class ColorRange:
+class ColorRange(Record):
     """Which values are dark and light: they become 0 and 255."""
 
-    low: float
-    high: float
+    low: float = stored("float, finite")
+    high: float = stored("float, finite")
 
     @classmethod
     def of(cls, values: NDArray[Any], inside: BoolImage | None) -> ColorRange:

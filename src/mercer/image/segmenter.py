@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,7 +17,14 @@ from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray, RandomState
-from mercer.image.features import PixelFeatures, fit_features
+from mercer.image.features import (
+    ColorAndPlace,
+    Given,
+    LabAndPlace,
+    LocalHistograms,
+    PixelFeatures,
+    fit_features,
+)
 from mercer.image.models import RADIUS, SIGMA, EstimatorModel, QuantizedModel, fit_quantized
 from mercer.image.pixels import BoolImage, Pixels, as_pixels
 from mercer.image.regions import connected_regions, merge_small_regions
@@ -121,6 +128,13 @@ class Segmenter(BaseEstimator):
     (80, 120)
     """
 
+    _fitted_fields: ClassVar[dict[str, Any]] = {
+        "features_": ColorAndPlace | LabAndPlace | LocalHistograms | Given,
+        "model_": QuantizedModel | EstimatorModel,
+        "n_segments_": "int k",
+    }
+    _optional_fields: ClassVar[dict[str, Any]] = {}
+    _retired_parameters: ClassVar[dict[str, Any]] = {}
     _parameter_constraints = {  # noqa: RUF012
         "n_segments": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "method": [StrOptions({"quantized", "landmarks", "ksc"})],
@@ -251,6 +265,18 @@ class Segmenter(BaseEstimator):
             inside, width = pixels.mask().ravel(), pixels.shape[1]
             labels = self.model_.labels(F, inside, width, n_threads(self.n_jobs))
             return self._clean(labels, pixels)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted segmenter to one file; `mercer.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        """
+        from mercer.io.model import save
+
+        save(self, path)
 
     def fitted_features(self, image: Any) -> FloatArray:
         """Features of the pixels of the image of the fit: (height · width, d)."""
@@ -384,6 +410,9 @@ class Segmenter(BaseEstimator):
             stages=tuple(record.stages),
             **fields,
         )
+
+    def _check_fitted(self) -> None:
+        """Nothing beside what the specifications of the fitted attributes say."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self)

@@ -32,7 +32,7 @@ from mercer._run.printable import printable
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.allowance import MOST_OBJECTS, Allowance
 from mercer.io.damage import ADVICE, damaged, demand, reason
-from mercer.io.trees import DTYPES, Arrays, Json
+from mercer.io.packing import DTYPES, Arrays, Json
 from mercer.rows.npy import read_header
 
 MANIFEST = "manifest.json"

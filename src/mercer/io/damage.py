@@ -1,8 +1,11 @@
-"""The error of a file that is not what it should be, and the one way to raise it."""
+"""The error of a file that is not what it should be, and the ways to raise it."""
 
 from __future__ import annotations
 
-from mercer.exceptions import ModelFileError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mercer.exceptions import BudgetError, ModelFileError
 
 ADVICE = "copy the file again, or save the model again"
 LONGEST_REASON = 200  # characters
@@ -19,7 +22,18 @@ def demand(holds: bool, problem: str, advice: str = ADVICE) -> None:
         raise damaged(problem, advice)
 
 
+@contextmanager
+def sound(problem: str = "") -> Iterator[None]:
+    """Inside, any error means that the file is damaged."""
+    try:
+        yield
+    except (BudgetError, ModelFileError, RecursionError):
+        raise
+    except Exception as error:
+        raise damaged(f"{problem} ({reason(error)})" if problem else reason(error)) from error
+
+
 def reason(error: BaseException) -> str:
-    """What another error says, in one line that is not too long."""
+    """The message of another error, in one line that is not too long."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= LONGEST_REASON else f"{words[:LONGEST_REASON]}…"

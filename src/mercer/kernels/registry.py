@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
@@ -20,6 +21,7 @@ NAMES: dict[str, type[Kernel]] = {
     "histogram_intersection": HistogramIntersection,
     "precomputed": Precomputed,
 }
+COMBINATIONS: tuple[type[Kernel], ...] = (Sum, Product, Scaled)  # made by + and *
 
 
 def as_kernel(kernel: Any, gamma: Any = "auto") -> Kernel:

@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record, stored
 from mercer._run.types import FloatArray, IdArray
 from mercer.linalg.lloyd import Sums, lloyd
 from mercer.linalg.numbering import content_order
@@ -35,12 +36,18 @@ SWEEPS = 100  # of k-means on directions, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Codebook:
+class Codebook(Record):
     """k clusters in a space of q coordinates, which depend on the encoding."""
 
-    encoding: Encoding
-    prototypes: FloatArray  # (k, q) words of ±1, mean scores, or unit directions
-    counts: FloatArray  # (k,) weight of what carried each word; ties go to the more frequent
+    encoding: Encoding = stored(f"one of {' | '.join(ENCODINGS)}")
+    # words of ±1, mean scores, or unit directions
+    prototypes: FloatArray = stored("(k, q?) float64, finite")
+    # weight of what carried each word; ties go to the more frequent
+    counts: FloatArray = stored("(k,) float64, finite")
+
+    def sizes(self) -> dict[str, int]:
+        """k: clusters."""
+        return {"k": len(self)}
 
     def __len__(self) -> int:
         return len(self.prototypes)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import CountedLabels, Resampling, SpectralMap
 from mercer.factors.landmarks import Edges, LandmarkGraph
@@ -31,12 +32,25 @@ CENTER_ROWS = 20_000  # rows that the consensus centres are chosen from
 
 
 @dataclass(frozen=True, slots=True)
-class Bases:
+class Bases(Record):
     """b partitions of the landmarks, laid side by side: t base clusters in all."""
 
-    scores: FloatArray  # (p, t) ⟨landmark's vector, base centre⟩
-    own: IdArray  # (b, p) each landmark's base cluster
-    offsets: IdArray  # (b + 1,)
+    scores: FloatArray = stored("(p, t) float64, finite")  # ⟨landmark's vector, base centre⟩
+    own: IdArray = stored("(b, p) int")  # each landmark's base cluster
+    offsets: IdArray = stored("(b+1,) int")
+
+    def sizes(self) -> dict[str, int]:
+        """r: landmarks; t: base clusters."""
+        return dict(zip("rt", self.scores.shape, strict=True))
+
+    def check(self) -> None:
+        """Each partition has columns of its own, in which its landmarks' clusters lie."""
+        own, offsets, n_columns = self.own, self.offsets, self.scores.shape[1]
+        is_ascending = (offsets[1:] > offsets[:-1]).all()
+        is_whole = is_ascending and offsets[0] == 0 and offsets[-1] == n_columns
+        expect(is_whole, "Bases.offsets does not divide the columns of the scores")
+        is_own = (own >= offsets[:-1, None]) & (own < offsets[1:, None])
+        expect(is_own.all(), "the base cluster of a landmark is not one of its partition")
 
     def votes(self, edges: Edges) -> IdArray:
         """The base cluster of each row in each partition: (n, b)."""
@@ -46,14 +60,18 @@ class Bases:
 
 
 @dataclass(frozen=True, slots=True)
-class Consensus:
+class Consensus(Record):
     """What the bases agree on: vectors of base clusters, and the cones of the final clusters."""
 
-    bases: Bases
-    vectors: FloatArray  # (t, k)
-    directions: FloatArray  # (k, k) unit rows
-    values: FloatArray  # eigenvalues of the consensus
-    n_iter: int = 0
+    bases: Bases = stored(Bases)
+    vectors: FloatArray = stored("(t, v) float64, finite")
+    directions: FloatArray = stored("(k, v) float64, finite")  # unit rows
+    values: FloatArray = stored("(e?,) float, finite")  # eigenvalues of the consensus
+    n_iter: int = stored("int", 0)
+
+    def sizes(self) -> dict[str, int]:
+        """r: landmarks; k: clusters."""
+        return {"r": len(self.bases.scores), "k": len(self.directions)}
 
     def coordinates(self, edges: Edges) -> FloatArray:
         """Where the bases put each row: (n, k)."""

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._run.lazy import LazyModule
+from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 from mercer.rows.rows import BlockRows, Rows
 
@@ -16,7 +17,7 @@ _jit = LazyModule("mercer.rows._jit")
 
 
 @dataclass(frozen=True, slots=True)
-class RowFormat:
+class RowFormat(Record):
     """Subtract `shift` and divide by 2^exponent in float64, then cast to `dtype`.
 
     A kernel of differences does not see the shift, but float32 does: values near 10⁹ lose
@@ -28,12 +29,46 @@ class RowFormat:
     `Kernel.in_units`.
     """
 
-    dtype: np.dtype[Any]
-    shift: FloatArray | None = None  # (d,) float64
-    blocks: tuple[RowFormat, ...] = ()  # one each where the rows come in column blocks
-    names: tuple[str, ...] = ()  # of the blocks
-    widths: tuple[int, ...] = ()  # and how many columns each has
-    exponent: int = 0  # of the unit that values are measured in, the same for all blocks
+    dtype: np.dtype[Any] = stored("dtype")
+    shift: FloatArray | None = stored("(d?,) float, finite, or None", None)
+    blocks: tuple[RowFormat, ...] = stored("tuple", ())  # one per column block, if there are any
+    names: tuple[str, ...] = stored("tuple of text", ())  # of the blocks
+    widths: tuple[int, ...] = stored("tuple of int", ())  # and how many columns each has
+    # of the unit that values are measured in, the same for all blocks; beyond, squares overflow
+    exponent: int = stored("int, in [-500, 500]", 0)
+
+    def check(self) -> None:
+        is_formats = all(isinstance(block, RowFormat) for block in self.blocks)
+        expect(is_formats, "a block of RowFormat is not a RowFormat")
+        is_shared = all(block.exponent == self.exponent for block in self.blocks)
+        expect(is_shared, "the blocks of RowFormat have different exponents")
+        is_named = len(self.names) == len(self.widths) == len(self.blocks)
+        expect(is_named, "RowFormat does not name each block and its width")
+
+    def is_same(self, other: RowFormat) -> bool:
+        """Whether rows become the same in the other format (names and widths aside)."""
+        if len(self.blocks) != len(other.blocks) or self.dtype != other.dtype:
+            return False
+        is_shifted = self.shift is not None, other.shift is not None
+        is_moved = is_shifted[0] == is_shifted[1] and np.array_equal(self.shift, other.shift)  # type: ignore[arg-type]
+        pairs = zip(self.blocks, other.blocks, strict=True)
+        is_same = is_moved and self.exponent == other.exponent
+        return is_same and all(one.is_same(two) for one, two in pairs)
+
+    def check_fits(self, rows: Rows) -> None:
+        """Refuse (ValueError) rows that cannot be brought into this format."""
+        if isinstance(rows, BlockRows):
+            widths = tuple(int(table.shape[1]) for table in rows.parts)
+            is_same = self.names == rows.names and self.widths == widths and self.shift is None
+            expect(is_same, "the row format has other column blocks, or other widths of them")
+            for block, table in zip(self.blocks, rows.parts, strict=True):
+                block.check_fits(table)
+            return
+        expect(not self.blocks, "the row format has column blocks, but the rows have none")
+        is_shifted = self.shift is None or (
+            not sp.issparse(rows) and len(self.shift) == rows.shape[1]
+        )
+        expect(is_shifted, "the shift of the row format does not match the columns of the rows")
 
     @classmethod
     def centred(cls, X: Rows, dtype: Any, movable: Any, exponent: int = 0) -> RowFormat:

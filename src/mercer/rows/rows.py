@@ -13,15 +13,22 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
 
 
 @dataclass(frozen=True, slots=True)
-class BlockRows:
+class BlockRows(Record):
     """The same rows in several column blocks, e.g. CSR text beside dense image features."""
 
-    names: tuple[str, ...]
-    parts: tuple[Any, ...]  # FloatArray or CSR each
+    is_table = True
+
+    names: tuple[str, ...] = stored("tuple of text")
+    parts: tuple[Any, ...] = stored("tuple of (n, *) table")  # FloatArray or CSR each
+
+    def check(self) -> None:
+        is_named = len(self.parts) == len(set(self.names)) == len(self.names) > 0
+        expect(is_named, "the column blocks of BlockRows do not match their names")
 
     @property
     def shape(self) -> tuple[int, int]:

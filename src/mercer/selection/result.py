@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 
 ALIKE = 0.01  # of scores that differ by less, the widest kernel is chosen
@@ -22,16 +23,21 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Record):
     """Scores of all pairs, larger is better; NaN where a pair is not feasible."""
 
-    criterion: str
-    balance: float
-    n_clusters: tuple[int, ...]
-    gammas: tuple[float | None, ...]  # ascending
-    scores: FloatArray  # (n_gammas, n_sizes)
-    n_train: int
-    n_validation: int
+    criterion: str = stored("text")
+    balance: float = stored("float")
+    n_clusters: tuple[int, ...] = stored("tuple of int, >= 1")
+    gammas: tuple[float | None, ...] = stored("tuple of float or None")  # ascending
+    scores: FloatArray = stored("(g, s) float64")  # of each gamma and number of clusters
+    n_train: int = stored("int")
+    n_validation: int = stored("int")
+
+    def check(self) -> None:
+        is_scored = self.scores.shape == (len(self.gammas), len(self.n_clusters))
+        is_feasible = is_scored and not np.isnan(self.scores).all()
+        expect(is_feasible, "Selection.scores does not match its gammas and numbers of clusters")
 
     @property
     def is_feasible(self) -> bool:

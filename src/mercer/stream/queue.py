@@ -6,16 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 from mercer.rows.rows import Rows, part, stack
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Record):
     """Raw rows in the order they came, and their weights; first in, first out."""
 
-    pieces: tuple[Rows, ...] = ()
-    weights: tuple[FloatArray, ...] = ()
+    pieces: tuple[Rows, ...] = stored("tuple of (*, d) rows", ())
+    weights: tuple[FloatArray, ...] = stored("tuple of (*,) float64, finite, >= 0", ())
+
+    def sizes(self) -> dict[str, int]:
+        """d: columns, if there are rows."""
+        return {"d": int(self.pieces[0].shape[1])} if self.pieces else {}
+
+    def check(self) -> None:
+        n_rows = [rows.shape[0] for rows in self.pieces]
+        is_weighted = n_rows == [len(weights) for weights in self.weights]
+        expect(is_weighted, "the weights of the queue do not match its rows")
 
     def __len__(self) -> int:
         return sum(len(piece) for piece in self.weights)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._run.records import Record, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.dense import PivotFactor
@@ -37,17 +38,22 @@ WORK_ROWS = 2048  # rows whose scores are held at once
 
 
 @dataclass(frozen=True, slots=True)
-class StreamMeans:
+class StreamMeans(Record):
     """Means of rows at length 1 in feature space, z = F(x) / √k(x, x), and their weights.
 
     A row belongs to the mean at the smallest angle. (By distance, rows near to no mean would all go
     to the shortest, and make it shorter.)
     """
 
-    factor: PivotFactor
-    centers: FloatArray  # (k, r)
-    counts: FloatArray  # (k,) the weight behind each
-    seen: float  # share of the buffer's squared lengths in the features when pivots were chosen
+    factor: PivotFactor = stored(PivotFactor)
+    centers: FloatArray = stored("(k, r) float64, finite")
+    counts: FloatArray = stored("(k,) float64, finite, >= 0")  # the weight behind each
+    # share of the buffer's squared lengths in the features when pivots were chosen
+    seen: float = stored("float, finite, > 0")
+
+    def sizes(self) -> dict[str, int]:
+        """k: clusters; d: columns of rows."""
+        return {"k": len(self.counts), "d": int(self.factor.pivots.shape[1])}
 
     @property
     def format(self) -> RowFormat:

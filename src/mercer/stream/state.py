@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from mercer._run.records import Record, expect, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.mutual import BufferEdges, NeighborKernel, rebuild
@@ -78,29 +79,50 @@ class StreamSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Record):
     """The state of a stream."""
 
-    graph: NeighborKernel
-    values: FloatArray  # (r,) leading eigenvalues of the graph's matrix
-    vectors: FloatArray  # (s, r)
-    clusters: IdArray  # (s,) cluster of each buffer row, by k-means in the eigenspace
-    born: IdArray  # (s,) the batch that brought each row
-    cluster_weights: FloatArray  # (k,) of the rows seen, by the clusters they had when they came
-    n_seen: int = 0
-    n_batches: int = 0
-    additions: int = 0
-    evictions: int = 0
-    refactorizations: int = 0
-    pending: int = 0  # additions since the last clustering
-    turnover: int = 0  # additions since the eigenpairs were new
-    drift: float = 0.0  # ‖KV - Vλ‖ / ‖λ‖ when last computed
-    n_iter: int = 0  # sweeps of the first k-means
-    is_converged: bool = True  # whether it did
-    is_provisional: bool = False  # made of the first rows of a queue that is still filling
-    by_whole: bool = False  # labels by the whole kernel, not by edges alone
-    means: StreamMeans | None = None  # of all rows seen; None: of the buffer's rows
-    weight_unit: float = 1.0  # a power of two: what a weight of 1 is in the user's units
+    graph: NeighborKernel = stored(NeighborKernel)
+    values: FloatArray = stored("(e,) float64, finite")  # leading eigenvalues of the graph's matrix
+    vectors: FloatArray = stored("(s, e) float64, finite")
+    # cluster of each buffer row, by k-means in the eigenspace
+    clusters: IdArray = stored("(s,) int, >= 0")
+    born: IdArray = stored("(s,) int")  # the batch that brought each row
+    # of the rows seen, by the clusters they had when they came
+    cluster_weights: FloatArray = stored("(k,) float64, finite, >= 0")
+    n_seen: int = stored("int, >= 0", 0)
+    n_batches: int = stored("int, >= 0", 0)
+    additions: int = stored("int, >= 0", 0)
+    evictions: int = stored("int, >= 0", 0)
+    refactorizations: int = stored("int, >= 0", 0)
+    pending: int = stored("int, >= 0", 0)  # additions since the last clustering
+    turnover: int = stored("int, >= 0", 0)  # additions since the eigenpairs were new
+    drift: float = stored("float, finite, >= 0", 0.0)  # ‖KV - Vλ‖ / ‖λ‖ when last computed
+    n_iter: int = stored("int, >= 0", 0)  # sweeps of the first k-means
+    is_converged: bool = stored("bool", True)  # whether it did
+    is_provisional: bool = stored("bool", False)  # of the first rows of a queue still filling
+    by_whole: bool = stored("bool", False)  # labels by the whole kernel, not by edges alone
+    means: StreamMeans | None = stored(StreamMeans | None, None)  # of all rows, or the buffer's
+    # a power of two: what a weight of 1 is in the user's units
+    weight_unit: float = stored("float, finite, > 0", 1.0)
+
+    def sizes(self) -> dict[str, int]:
+        """d: columns of rows; k: clusters."""
+        return {"d": int(self.graph.rows.shape[1]), "k": len(self.cluster_weights)}
+
+    def check(self) -> None:
+        """The eigenpairs, clusters and means belong to the buffer."""
+        graph, size, k = self.graph, len(self.graph), len(self.cluster_weights)
+        expect(len(self.values) <= size, "there are more eigenpairs than rows of the buffer")
+        expect(k <= size, "there are more clusters than rows of the buffer")
+        expect(self.clusters.max() < k, f"a row of the buffer is not in one of {k} clusters")
+        expect(np.frexp(self.weight_unit)[0] == 0.5, "weight_unit is not a power of two")
+        if self.means is not None:
+            factor = self.means.factor
+            is_alike = type(factor.pivots) is type(graph.rows)
+            is_alike = is_alike and repr(factor.kernel) == repr(graph.kernel)
+            expect(is_alike, "the pivots of the means are not rows like those of the buffer")
+            expect(factor.format.is_same(graph.format), "the means have another row format")
 
     @property
     def n_clusters(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ from mercer._run.budget import Budget
 from mercer._run.progress import LineWriter, listening, tell
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
+from mercer._run.records import expect
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
@@ -26,7 +27,8 @@ from mercer.estimators.needs import Sweep, Work
 from mercer.estimators.preparation import prepare_problem
 from mercer.factors.mutual import neighbor_kernel
 from mercer.factors.problem import Problem
-from mercer.kernels.checks import check_values
+from mercer.kernels.base import Kernel
+from mercer.kernels.checks import check_columns, check_values
 from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
@@ -177,6 +179,14 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     (3000, 3)
     """
 
+    _fitted_fields: ClassVar[dict[str, Any]] = {
+        "kernel_": Kernel,
+        "n_features_in_": "int d, in [1, 4e18]",
+        "stream_": Stream | None,
+        "queue_": Queue,
+        "key_": "int, >= 0",
+        "cluster_weights_": "(k?,) float, finite",
+    }
     _parameter_constraints = {  # noqa: RUF012
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "kernel": "no_validation",
@@ -201,7 +211,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     }
 
     # In files of earlier versions, with the values that still load.
-    _retired_parameters = {"search": ("exact",)}  # noqa: RUF012
+    _retired_parameters: ClassVar[dict[str, Any]] = {"search": ("exact",)}
 
     def __init__(
         self,
@@ -247,6 +257,12 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+
+    def _check_fitted(self) -> None:
+        check_columns(self.kernel_, self.n_features_in_)
+        if self.stream_ is not None:
+            is_same = np.array_equal(self.cluster_weights_, self.stream_.user_weights())
+            expect(is_same, "cluster_weights_ are not those of the stream")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StreamingKernelKMeans:
         """Stream the rows of X (anything `mercer.as_source` takes), then label them all.
