@@ -16,7 +16,7 @@ from mercer._run.types import FloatArray
 from mercer.estimators.needs import demand_sample, demand_start
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_values
+from mercer.kernels.domain import check_values
 from mercer.kernels.given import GramMatrix
 from mercer.kernels.probe import is_resolved, probe_kernel
 from mercer.kernels.registry import as_kernel

@@ -30,7 +30,7 @@ from mercer.factors.base import (
 )
 from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_kernel
+from mercer.kernels.domain import check_kernel
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.lloyd import nearest_center

@@ -15,7 +15,7 @@ from mercer._run.types import FloatArray
 from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_columns, n_selected
+from mercer.kernels.domain import check_columns, n_selected
 from mercer.kernels.sums import CoordinateSums
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, take

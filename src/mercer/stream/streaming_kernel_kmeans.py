@@ -28,7 +28,7 @@ from mercer.estimators.preparation import prepare_problem
 from mercer.factors.mutual import neighbor_kernel
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_columns, check_values
+from mercer.kernels.domain import check_columns, check_values
 from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
