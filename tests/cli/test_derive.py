@@ -236,6 +236,15 @@ def test_a_method_refuses_what_it_lacks(tmp_path: Path) -> None:
 # Values and words --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 400, "-" + "9" * 400, "nan"])
+@pytest.mark.parametrize("option", ["--train-size", "--rank", "--n-init"])
+def test_numbers_beyond_all_bounds_are_refused(option: str, number: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.zeros((5, 2)))
+    result = run("cluster", str(tmp_path / "rows.npy"), "--method", "ksc", option, number)
+    assert result.exit_code == 2
+    assert "Invalid value for" in result.stderr
+
+
 def test_domains_read_what_is_typed() -> None:
     domain = Domain((Numbers(True, 1), Numbers(False, 0, 1, "right")), ("auto",))
     assert domain.metavar == "N|NUMBER|auto"

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+LARGEST = 2**63 - 1  # of a whole number that is typed: arrays hold no larger one
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -17,9 +19,10 @@ class Numbers:
     closed: str = "both"  # "left", "right", "both" or "neither", as in scikit-learn
 
     def __contains__(self, value: Any) -> bool:
-        if isinstance(value, str) or not math.isfinite(value):
-            return False
-        if self.is_whole and not isinstance(value, int):
+        if isinstance(value, int):
+            if abs(value) > LARGEST:
+                return False
+        elif isinstance(value, str) or self.is_whole or not math.isfinite(value):
             return False
         is_above = self.low is None or value > self.low or (self._has_low and value == self.low)
         return is_above and (
