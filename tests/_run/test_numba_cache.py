@@ -167,7 +167,7 @@ def test_loops_are_compiled_and_not_kept_where_there_is_no_place_at_all(
     said = container.run(NO_PLACE + ONE_LOOP)
     assert said.count("DEBUG") == 2
     assert "cannot be kept in a temporary directory" in said
-    assert said.endswith("loops are not kept: every process compiles them anew\n")
+    assert said.endswith("loops are not kept: every process compiles them again\n")
 
 
 @POSIX

@@ -207,7 +207,7 @@ def _told_default(name: str) -> str:
 
 def test_help_names_every_kernel_and_approximation() -> None:
     from mercer.factors import names as approximations
-    from mercer.kernels import names as kernels
+    from mercer.kernels import registry as kernels
 
     told = unboxed(run("cluster", "--help").stdout)
     for name in [*kernels.NAMES, *approximations.NAMES, "landmarks"]:

@@ -71,7 +71,7 @@ def test_products_degrees_and_diagonal_equal_those_of_the_dense_matrix(gamma, n)
     X = cloud(n, seed=n)
     factor = RandomBinning(37).fit(Laplacian(gamma), X, rng=rng(1))
     K, graph = dense_kernel(factor, X), BinGraph(factor)
-    tied = graph.is_tied()
+    tied = graph.is_connected()
     V = rng(2).normal(size=(n, 5))
     expected = (K @ V)[tied]
     found = graph.product(V) + graph.diagonal()[:, None] * V
@@ -133,7 +133,7 @@ def test_sparse_rows_fall_into_the_bins_of_dense_ones(dtype):
     assert same.mean() > 0.999  # but for rounding of the dense rows' shift
     K = dense_kernel(sparse, sp.csr_array(X).toarray())
     graph = BinGraph(sparse)
-    tied = graph.is_tied()
+    tied = graph.is_connected()
     found = graph.product(np.eye(300)) + np.diag(graph.diagonal())
     np.testing.assert_allclose(found[tied], K[tied], atol=1e-12)
 
@@ -277,12 +277,12 @@ def test_models_come_back_from_a_file(cls, rows, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("grids.dims", lambda a: a + 9, "dimension that the box has not"),
-        ("grids.scales", lambda a: -a, "not positive"),
-        ("grids.biases", lambda a: a + 1, "outside its first cell"),
-        ("grids.starts", lambda a: a[::-1].copy(), "divided among the grids"),
-        ("bins.starts", lambda a: a * 2, "divided among the grids"),
-        ("bins.keys", lambda a: a * 0, "known twice"),
+        ("grids.dims", lambda a: a + 9, r"Grids.dims should be in \[0, d\)"),
+        ("grids.scales", lambda a: -a, "Grids.scales should be > 0"),
+        ("grids.biases", lambda a: a + 1, r"Grids.biases should be in \[0, 1\)"),
+        ("grids.starts", lambda a: a[::-1].copy(), "Grids.starts should be sorted"),
+        ("bins.starts", lambda a: a * 2, "among the grids"),
+        ("bins.keys", lambda a: a * 0, "a bin is listed twice"),
         ("references", lambda a: a[:, :2].copy(), "shift|columns"),
     ],
 )

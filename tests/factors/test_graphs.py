@@ -215,7 +215,7 @@ def test_weights_of_a_graph_count_items():
     ("change", "words"),
     [
         ((0, 1, 0.7), r"not symmetric.*\(A \+ A.T\) / 2"),
-        ((2, 2, -0.5), "down to -0.5.*no ties below zero"),
+        ((2, 2, -0.5), "down to -0.5.*no edges below zero"),
         ((3, 3, np.nan), "NaN"),
     ],
 )

@@ -856,7 +856,7 @@ def test_frames_with_other_columns() -> None:
         (np.zeros(3), r"batch 1 is a 1-d array .*reshape\(-1, 1\)"),
         (None, "batch 1 is a 0-d array"),
         (np.zeros((2, 0)), "batch 1 has no columns"),
-        (np.array([["a"]]), "batch 1 holds values of type <U1; real numbers"),
+        (np.array([["a"]]), "batch 1 holds values of type <U1, which is not numeric; real numbers"),
         (np.zeros((2, 3), complex), "batch 1 holds values of type complex128"),
         (sp.csc_array((2, 3)), r"batch 1 is sparse in format csc; pass batch\.tocsr"),
     ],

@@ -501,7 +501,7 @@ CASES = {
     "n_clusters word": parameter("n_clusters", n_clusters="three"),
     "n_clusters None": parameter("n_clusters", n_clusters=None),
     "n_clusters 10**9": parameter(
-        "fewer rows than clusters|(cannot tell|smaller than) n_clusters=1000000000",
+        "fewer rows than clusters|(cannot separate|smaller than) n_clusters=1000000000",
         n_clusters=10**9,
     ),
     "n_clusters as np.int8": Case(lambda: X0, params={"n_clusters": np.int8(3)}),

@@ -17,8 +17,8 @@ def demand_numbers(dtype: Any, what: str) -> None:
     """Refuse types other than real numbers."""
     if dtype.kind not in "biuf":
         raise ValueError(
-            f"{what} holds values of type {dtype}; real numbers are wanted: convert dates, text "
-            "and categories to numbers first"
+            f"{what} holds values of type {dtype}, which is not numeric; real numbers are wanted: "
+            "convert dates, text and categories to numbers first"
         )
 
 
