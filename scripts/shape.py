@@ -57,10 +57,8 @@ LAYERS = (
 # What may be asked of a later folder, and by whom: functions, and the value that they return.
 DOORS: dict[tuple[str, str], set[str]] = {
     ("estimators", "selection"): {
-        "mercer.selection.bandwidth_comparison.compare_bandwidths",
-        "mercer.selection.bandwidth_comparison.comparison_memory",
-        *(f"mercer.selection.grid.{name}" for name in ("Grid", "check_judges", "score_grid")),
-        *("mercer.selection.grid.split", "mercer.selection.result.Selection"),
+        "mercer.selection.bandwidth_comparison.BandwidthComparison",
+        "mercer.selection.grid.search_grid",
     },
     ("estimators", "trust"): {"mercer.trust.diagnosis.diagnose"},
     ("estimators", "plan"): {"mercer.plan.trial.plan_fit"},

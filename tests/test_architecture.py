@@ -49,24 +49,12 @@ def test_every_folder_has_its_place_in_the_order():
     assert folders <= set(shape.LAYERS)
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        pytest.param(
-            folder,
-            marks=pytest.mark.xfail(reason="draws overlays of image/", strict=False)
-            if folder == "report"
-            else (),
-        )
-        for folder in shape.LAYERS
-    ],
-)
+@pytest.mark.parametrize("folder", shape.LAYERS)
 def test_a_folder_imports_only_those_before_it(folder):
     own = (f"{folder}/", f"{folder}.py")
     assert not [place for place in VIOLATIONS if place.startswith(own)]
 
 
-@pytest.mark.xfail(reason="report/ draws overlays of image/", strict=False)
 def test_no_folders_import_each_other():
     assert not shape.cycles(MODULES)
 
@@ -86,7 +74,6 @@ def test_numba_comes_through_one_door():
     assert importers("numba", "llvmlite") <= {"_run/jit.py"}
 
 
-@pytest.mark.xfail(reason="seven names are still shared", strict=False)
 def test_no_two_modules_share_a_name():
     assert not shape.shared_names(MODULES)
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from marking import seeds
 from mercer import datasets
 
 SHAPES = {name: getattr(datasets, name) for name in datasets.__all__}
@@ -23,7 +24,7 @@ N_CLUSTERS = dict.fromkeys(SHAPES, 2) | {
 SEEDS = range(10)
 
 every_shape = pytest.mark.parametrize("name", SHAPES)
-every_seed = pytest.mark.parametrize("seed", SEEDS)
+every_seed = seeds(len(SEEDS), quick=3)
 
 
 def nearest_neighbour_agreement(X, y):

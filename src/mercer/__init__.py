@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mercer.factors import (
         Exact,
         IncompleteCholesky,
+        Landmarks,
         Neighbors,
         Nystrom,
         Quantized,
@@ -53,6 +54,7 @@ __all__ = [
     "KernelKMeans",
     "KernelPCA",
     "KernelSpectralClustering",
+    "Landmarks",
     "Laplacian",
     "MercerWarning",
     "MissingExtraError",
@@ -87,6 +89,7 @@ _HOMES = {  # where the public names live; loaded on first use, so that `import 
     "mercer.factors": (
         "Exact",
         "IncompleteCholesky",
+        "Landmarks",
         "Neighbors",
         "Nystrom",
         "Quantized",

@@ -32,7 +32,7 @@ logging.getLogger("mercer").setLevel(logging.DEBUG)
 ONE_LOOP = """
 import numpy as np
 import mercer
-from mercer.partitions import _jit
+from mercer.linalg import _jit
 assert mercer.__file__.startswith(sys.argv[1]), mercer.__file__
 _jit.nearest(np.zeros((3, 2)), np.empty(3, np.intp), np.empty(3))
 """

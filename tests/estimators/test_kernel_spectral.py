@@ -353,7 +353,7 @@ def test_degenerate_eigenvalues_leave_signs_undefined():
 
 def test_more_clusters_than_the_rank_allows():
     X, _ = blobs(300, random_state=0)
-    with pytest.raises(ValueError, match="rank=4 cannot tell n_clusters=8 apart"):
+    with pytest.raises(ValueError, match="rank=4 cannot separate n_clusters=8"):
         KernelSpectralClustering(8, rank=4).fit(X)
     with pytest.warns(MercerWarning, match="directions"):
         model = KernelSpectralClustering(8, kernel="polynomial", random_state=0).fit(X[:, :1])

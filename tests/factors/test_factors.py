@@ -18,6 +18,7 @@ from sklearn.datasets import make_blobs
 import mercer
 import reference
 from factors import EXACT, GAMMA, GREEDY, PROJECTIONS, RANDOM, WAVES, cloud, fitted, gram
+from marking import seeds
 from mercer import KernelFeatures, KernelKMeans
 from mercer.datasets import ring_and_core
 from mercer.factors import IncompleteCholesky, Nystrom, RandomFourier
@@ -40,7 +41,7 @@ TOL = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-2}
 METHODS = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 CONFIGURATIONS = sorted(set(re.findall(r"\| `(KernelKMeans\(.*?)` \|", METHODS)))
 
-every_seed = pytest.mark.parametrize("seed", SEEDS)
+every_seed = seeds(len(SEEDS), quick=3)
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 

@@ -175,7 +175,7 @@ def _content(data: bytes) -> Any:
     return manifest, {name: (a.shape, a.dtype, a.tobytes()) for name, a in arrays.items()}
 
 
-QUICK = ("kernel k-means", "column blocks")
+QUICK = ("column blocks",)
 
 
 @pytest.mark.parametrize(

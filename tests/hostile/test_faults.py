@@ -326,7 +326,9 @@ def test_a_closed_pipe_is_no_traceback(
     "locale",
     [
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"},
+        pytest.param(
+            {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow, id="POSIX"
+        ),
     ],
     ids=str,
 )

@@ -45,15 +45,17 @@ LEFT_OPEN = pytest.mark.filterwarnings(
 def product(cases, estimators):
     """Every case on every estimator.
 
-    In the short run, every case on a few estimators, and on one of the others in turn (costly
-    cases: on none of them); the whole product in the long run.
+    In the short run, every case on two of the few main estimators in turn, and on one of the
+    others (costly cases: on none of them); the whole product with the slow tests.
     """
     tried = []
     others = [name for name in estimators if name not in FEW]
+    main = [name for name in estimators if name in FEW]
     for number, (name, case) in enumerate(cases.items()):
         turn = others[number % len(others)]
         for estimator, make in estimators.items():
-            is_short = estimator in FEW or (estimator == turn and not case.costly)
+            is_main = estimator in main and (main.index(estimator) - number) % 2 == 0
+            is_short = is_main or (estimator == turn and not case.costly)
             marks = [] if is_short else [pytest.mark.slow]
             marks += [LEFT_OPEN] if name.startswith("interrupted") else []
             tried.append(pytest.param(make, case, id=f"{name}-{estimator}", marks=marks))

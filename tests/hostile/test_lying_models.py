@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from counting import count
 from fuzzing import MB, Reader
 from lying import ANYWHERE, LIES, lying, opened, sealed, sound_file, sound_names
+from marking import slow_beyond
 from mercer import RBF, KernelKMeans, ModelFileError, load
 from mercer.factors.binning import MOST_RUN, longest_run
 from mercer.io.allowance import MOST_DEPTH, MOST_OBJECTS
@@ -167,7 +168,7 @@ def test_fortran_order_is_turned(tmp_path: Path) -> None:
     assert one.predict(X).tobytes() == two.predict(X).tobytes()
 
 
-@pytest.mark.parametrize("shape", [(4, 1), (4, 2), (1, 4), (4,)])
+@pytest.mark.parametrize("shape", slow_beyond([(4, 1), (4, 2), (1, 4), (4,)], quick=[(4, 1), (4,)]))
 def test_feature_names_are_one_row_of_text(shape: tuple[int, ...], tmp_path: Path) -> None:
     manifest, arrays = opened(sound_file("kernel-kmeans.mercer"))
     d = manifest["fitted"]["n_features_in_"]

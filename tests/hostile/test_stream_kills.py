@@ -12,6 +12,7 @@ import pytest
 
 from counting import count
 from kills import Server, serving
+from marking import slow_beyond
 from mercer.datasets import rings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
@@ -53,7 +54,7 @@ def resumed(server: Server, folder: Path, rows: str, *more: object) -> tuple[int
     return status, err.read_text()
 
 
-@pytest.mark.parametrize("before", ["nothing", "day1"])
+@pytest.mark.parametrize("before", slow_beyond(["nothing", "day1"], quick=["day1"]))
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_stream_killed_at_any_step_resumes(
     before: str, stride: int, server: Server, runs: Path

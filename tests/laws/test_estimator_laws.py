@@ -23,14 +23,12 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import mercer
 from estimators import ESTIMATORS
+from marking import one_of_each_class, seeds
 from mercer import MercerWarning
 from mercer.rows.distinct import EXACT_ROWS
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
-seeds = pytest.mark.parametrize("seed", range(10))
-few_seeds = pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))]
-)
+one_of_each = one_of_each_class(ESTIMATORS)
 
 
 def overlapping(seed, n=2000, d=5, dtype=np.float32):
@@ -43,7 +41,7 @@ def separated(seed, n=240, d=2):
     return make_blobs(n, d, centers=np.eye(3, d) * 20 - 10, random_state=seed)
 
 
-@every_estimator
+@one_of_each
 def test_scikit_learns_checks_pass(make):
     failures = []
     for estimator, check in estimator_checks_generator(make(n_clusters=3)):
@@ -59,8 +57,14 @@ def test_scikit_learns_checks_pass(make):
 
 
 @every_estimator
-@few_seeds
-@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.numeric), np.float64])
+@seeds(quick=1)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(np.float32, marks=pytest.mark.numeric),
+        pytest.param(np.float64, marks=pytest.mark.slow),
+    ],
+)
 def test_labels_do_not_depend_on_threads_blocks_or_pieces(make, seed, dtype):
     name = repr(make())
     n = 700 if "exact" in name else 3000 if "neighbors" in name else 20_000
@@ -78,7 +82,7 @@ def test_labels_do_not_depend_on_threads_blocks_or_pieces(make, seed, dtype):
 
 
 @every_estimator
-@seeds
+@seeds(quick=1)
 def test_equal_rows_get_equal_labels_wherever_they_stand(make, seed):
     X = overlapping(seed, n=700)
     rng = np.random.default_rng(seed)
@@ -88,7 +92,7 @@ def test_equal_rows_get_equal_labels_wherever_they_stand(make, seed):
 
 
 @every_estimator
-@seeds
+@seeds(quick=1)
 def test_weight_two_is_the_row_twice(make, seed):
     X = overlapping(seed, n=300, dtype=np.float64)
     weights = np.random.default_rng(seed).integers(0, 4, len(X))
@@ -99,7 +103,7 @@ def test_weight_two_is_the_row_twice(make, seed):
 
 
 @every_estimator
-@seeds
+@seeds(quick=1)
 def test_permuted_rows_are_the_same_problem(make, seed):
     X = overlapping(seed, n=300, dtype=np.float64)
     order = np.random.default_rng(seed).permutation(len(X))
@@ -109,7 +113,7 @@ def test_permuted_rows_are_the_same_problem(make, seed):
 
 
 @every_estimator
-@seeds
+@seeds(quick=1)
 def test_far_blobs_are_found_with_defaults(make, seed):
     for n, d in ((60, 2), (300, 2), (300, 100)):
         X, y = separated(seed, n, d)
@@ -118,7 +122,7 @@ def test_far_blobs_are_found_with_defaults(make, seed):
 
 
 @every_estimator
-@seeds
+@seeds(quick=1)
 def test_labels_are_numbered_by_weight(make, seed):
     X = overlapping(seed, n=500)
     model = make(4, random_state=seed).fit(X)
@@ -127,7 +131,7 @@ def test_labels_are_numbered_by_weight(make, seed):
     assert np.array_equal(counts, model.cluster_weights_)
 
 
-@every_estimator
+@one_of_each
 def test_dense_sparse_frames_and_lists_are_the_same_rows(make):
     pandas, polars, pyarrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
     X, _ = separated(0)
@@ -173,7 +177,7 @@ def test_feature_names_are_kept_and_checked(make):
     assert not hasattr(model, "feature_names_in_")
 
 
-@every_estimator
+@one_of_each
 def test_every_kind_of_random_state(make):
     X = overlapping(0, n=300)
     for state in (0, np.int64(0)):
@@ -242,7 +246,7 @@ def test_models_pickle_clone_and_refit(make):
     assert np.array_equal(model.fit(X).labels_, clone(model).fit(X).labels_)
 
 
-@every_estimator
+@one_of_each
 def test_concurrent_fits_do_not_disturb_each_other(make):
     Xs = [overlapping(seed, n=400) for seed in range(4)]
     alone = [make().fit(X).labels_ for X in Xs]

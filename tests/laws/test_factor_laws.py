@@ -11,6 +11,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from factors import FACTORS, GAMMA, NAMED, cloud, dense, exported, fitted, gram, kernel_of
+from marking import seeds, slow_beyond
 from mercer import SpectralClustering, load
 from mercer.factors import Neighbors
 from mercer.kernels import RBF, Laplacian
@@ -26,10 +27,6 @@ pytestmark = [
 TOL = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-2}
 
 every_factor = pytest.mark.parametrize("make", FACTORS.values(), ids=FACTORS.keys())
-every_seed = pytest.mark.parametrize("seed", range(10))
-few_seeds = pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))]
-)
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
@@ -64,7 +61,7 @@ def test_the_table_holds_every_approximation():
 
 
 @every_factor
-@every_seed
+@seeds(quick=3)
 @every_dtype
 def test_rows_give_back_the_training_rows(make, seed, dtype):
     X = cloud(seed, dtype=dtype)
@@ -91,7 +88,7 @@ def test_what_is_forgotten_is_not_needed_for_rows(make, dtype):
 
 
 @every_factor
-@every_seed
+@seeds(quick=3)
 def test_rows_in_pieces_are_those_at_once(make, seed):
     X = cloud(seed)
     factor = fitted(make, X, rank=16, seed=seed)
@@ -106,7 +103,7 @@ def test_rows_in_pieces_are_those_at_once(make, seed):
 # Blocks of greedy pivots break ties by rounding, which differs; means are of dense rows; sparse
 # rows are projected before landmarks are chosen.
 @without("cholesky-greedy", "nystrom-kmeans", "landmarks", "landmarks-rank-weights")
-@every_seed
+@seeds(quick=3)
 def test_dense_and_sparse_rows_give_the_same(make, seed):
     X = (cloud(seed, n=70, d=6) - 5.0) * (np.random.default_rng(seed).random((70, 6)) < 0.6)
     S = sp.csr_array(X)
@@ -118,7 +115,7 @@ def test_dense_and_sparse_rows_give_the_same(make, seed):
 
 
 @every_factor
-@every_seed
+@seeds(quick=3)
 def test_single_precision_is_near_double(make, seed):
     X = cloud(seed, dtype=np.float32)
     single = fitted(make, X, rank=16, seed=seed)
@@ -200,7 +197,7 @@ def test_memory_grows_at_least_as_what_a_fit_holds_does(make):
 
 
 @every_factor
-@few_seeds
+@seeds(quick=1)
 def test_permuted_rows_are_the_same_problem(make, seed):
     X = blobs(seed)
     order = np.random.default_rng(seed).permutation(len(X))
@@ -210,7 +207,7 @@ def test_permuted_rows_are_the_same_problem(make, seed):
 
 
 @every_factor
-@few_seeds
+@seeds(quick=1)
 def test_weight_two_is_the_row_twice_in_a_graph(make, seed):
     X = blobs(seed)
     weights = np.random.default_rng(seed).integers(0, 4, len(X))
@@ -223,7 +220,7 @@ def test_weight_two_is_the_row_twice_in_a_graph(make, seed):
 
 
 @without("quantized-radius")  # a radius is in the units of the rows
-@pytest.mark.parametrize("exponent", [-40, 3, 90])
+@pytest.mark.parametrize("exponent", slow_beyond([-40, 3, 90], quick=[90]))
 def test_a_power_of_two_times_the_rows_gives_the_same_bits(make, exponent):
     X, unit = blobs(), 2.0**exponent
     model, scaled = clustered(make, X), clustered(make, X * unit)

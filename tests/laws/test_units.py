@@ -18,6 +18,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from estimators import ESTIMATORS, TRANSFORMERS
+from marking import slow_beyond
 from mercer import (
     RBF,
     KernelKMeans,
@@ -59,12 +60,8 @@ def labels_of(make, X):
     return model.labels_
 
 
-def slow_beyond(values, quick):
-    return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in values]
-
-
 @every_estimator
-@pytest.mark.parametrize("d", slow_beyond((1, 2, 3, 4, 20, 100), quick=(2, 20)))
+@pytest.mark.parametrize("d", slow_beyond((1, 2, 3, 4, 20, 100), quick=(20,)))
 def test_a_power_of_two_times_the_rows_gives_the_same_labels(make, d):
     X = touching(d)
     first = labels_of(make, X)

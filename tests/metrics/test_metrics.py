@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marking import seeds
 from mercer import metrics
 
 SYMMETRIC = [
@@ -29,7 +30,7 @@ SEEDS = range(10)
 ROUNDING = 1e-12  # sums of a few hundred float64 terms
 
 every_score = pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
-every_seed = pytest.mark.parametrize("seed", SEEDS)
+every_seed = seeds(len(SEEDS), quick=3)
 
 
 def labellings(seed, n=60, n_classes=4, n_clusters=6):

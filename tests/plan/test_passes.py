@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import mercer
 from estimators import ESTIMATORS, TRANSFORMERS
+from marking import slow_beyond
 from mercer import IncompleteCholesky, KernelKMeans, SpectralClustering
 from mercer.cli.app import app
 from mercer.datasets import blobs
@@ -70,7 +71,7 @@ def passes_made(reads: Reads, n_rows: int, work: Callable[[], Any]) -> int:
     return reads.passes(n_rows)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", slow_beyond(ALL, quick=[*QUICK, *TRANSFORMERS]))
 def test_planned_passes_are_made(name: str, tmp_path: Path, reads: Reads) -> None:
     path, model = rows_file(tmp_path, FEW), ALL[name]()
     least, most = model.plan(path).n_passes
@@ -81,9 +82,7 @@ def test_planned_passes_are_made(name: str, tmp_path: Path, reads: Reads) -> Non
 
 
 @pytest.mark.filterwarnings("ignore::mercer.MercerWarning")  # a low rank for many rows
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ALL]
-)
+@pytest.mark.parametrize("name", slow_beyond(ALL, quick=QUICK))
 def test_planned_passes_are_made_beyond_the_sample(name: str, tmp_path: Path, reads: Reads) -> None:
     if "exact" in name or "neighbors" in name:
         pytest.skip("a graph of 100,000 rows with each other takes too long")

@@ -22,6 +22,7 @@ from numpy.testing import assert_array_equal
 
 import mercer
 from estimators import ESTIMATORS
+from marking import slow_beyond
 from mercer import KernelFeatures, KernelKMeans, KernelPCA, SpectralClustering
 from mercer._run.progress import listening
 from mercer.exceptions import EngineError, MercerWarning
@@ -99,8 +100,10 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 # ---- the same bits everywhere
 
+FEW = [name for name in ESTIMATORS if "-" not in name]  # one of each class
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+
+@pytest.mark.parametrize("name", slow_beyond(ESTIMATORS, quick=FEW))
 def test_labels_are_the_same_on_every_engine(name: str, engine: Any, rows: Any, npy: Path) -> None:
     here = ESTIMATORS[name]().fit(npy)
     with on(engine):
@@ -415,11 +418,11 @@ SLOW = pytest.mark.slow  # processes start again, one kill after the other
 @pytest.mark.parametrize(
     ("engine", "stage"),
     [
-        ("dask", "check"),
-        ("dask", "sample"),
         ("dask", "full sweeps"),
-        ("dask", "labels"),
         ("processes", "full sweeps"),
+        pytest.param("dask", "labels", marks=SLOW),
+        pytest.param("dask", "check", marks=SLOW),
+        pytest.param("dask", "sample", marks=SLOW),
         pytest.param("processes", "check", marks=SLOW),
         pytest.param("processes", "sample", marks=SLOW),
         pytest.param("processes", "labels", marks=SLOW),
@@ -585,6 +588,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_dies_is_told_and_the_checkpoint_serves(many: Any, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     _, path, _ = many
@@ -678,12 +682,11 @@ def test_a_fit_that_was_cut_short_takes_up_where_it_was(
     assert_array_equal(model.predict(path), whole.predict(path))
 
 
-FEW = ("KernelKMeans", "SpectralClustering", "KernelSpectralClustering")
-
-
 @pytest.mark.parametrize(
     "name",
-    [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in ESTIMATORS],
+    slow_beyond(
+        ESTIMATORS, quick=("KernelKMeans", "SpectralClustering", "KernelSpectralClustering")
+    ),
 )
 def test_every_estimator_resumes(name: str, npy: Path, tmp_path: Path) -> None:
     here = ESTIMATORS[name]().fit(npy)
@@ -861,6 +864,7 @@ def test_engines_that_cannot_be_are_refused(npy: Path) -> None:
         assert word in re.sub(r"[^\w-]+", " ", ran.output)
 
 
+@pytest.mark.slow
 def test_without_dask_all_else_works(tmp_path: Path) -> None:
     ran = run_script(
         """

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
+from marking import slow_beyond
 from mercer import RBF, Cosine, Polynomial, StreamingKernelKMeans, load
 from mercer.datasets import many_clusters
 from mercer.factors.mutual import neighbor_kernel
@@ -192,8 +193,8 @@ def test_a_narrow_kernel_has_no_pivots():
     assert "whole clusters" in model.report_.approximation
 
 
-@pytest.mark.parametrize("sizes", ["equal", "zipf"])
-@pytest.mark.parametrize("shape", ["convex", "curved"])
+@pytest.mark.parametrize("sizes", slow_beyond(["equal", "zipf"], quick=["zipf"]))
+@pytest.mark.parametrize("shape", slow_beyond(["convex", "curved"], quick=["curved"]))
 def test_means_of_all_rows_are_better_than_of_a_few(sizes, shape):
     X, y = many_clusters(50_000, 100, sizes=sizes, shape=shape, separation=0.8, random_state=0)
     X = X.astype(np.float32)

@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
+from marking import slow_beyond
 from mercer import RBF, Cosine, HistogramIntersection
 from mercer.factors.mutual import _mutual, neighbor_kernel, rebuild
 from mercer.linalg.eigenpairs import residuals
@@ -274,7 +275,7 @@ def test_evicting_a_row_that_holds_a_direction_alone():
     assert np.abs(kept[:, 0]) == pytest.approx([0.5] * 4)
 
 
-@pytest.mark.parametrize("is_normalized", [False, True])
+@pytest.mark.parametrize("is_normalized", slow_beyond([False, True], quick=[True]))
 def test_eigenpairs_follow_five_hundred_additions_and_evictions(is_normalized):
     """Within 1 % of a fresh decomposition of the same buffer, and the same subspace."""
     rng = np.random.default_rng(0)

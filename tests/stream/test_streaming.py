@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import mercer
+from marking import seeds
 from mercer import RBF, Cosine, HistogramIntersection, MercerWarning, StreamingKernelKMeans
 from mercer.datasets import many_clusters
 from mercer.exceptions import ModelFileError
@@ -73,7 +74,7 @@ def test_any_split_into_calls_is_the_same_stream(seed, sampling):
     assert normalized_mutual_info_score(y, whole.predict(X)) > 0.9
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@seeds(2, quick=1)
 def test_a_buffer_of_leverage_keeps_rare_clusters(seed):
     """Ties of a full buffer are made anew before clusters are, or most of the gain is lost."""
     X, y = many_clusters(20_000, 100, sizes="zipf", separation=1.0, random_state=seed)

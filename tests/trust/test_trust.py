@@ -13,7 +13,7 @@ import mercer
 from estimators import ESTIMATORS
 from mercer import KernelKMeans, MercerWarning, SpectralClustering
 from mercer.datasets import rings
-from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
+from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_edges
 from mercer.report import Evidence, Report, Trust
 from mercer.trust.grade import Measurements, judge
 
@@ -30,32 +30,32 @@ def two_halves(n=40):
     return np.repeat([0, 1], n // 2)
 
 
-def test_nearest_ties_are_those_of_a_sort():
+def test_nearest_edges_are_those_of_a_sort():
     rng = np.random.default_rng(0)
     alike = rng.normal(size=(50, 50))
-    for row, found in enumerate(nearest_ties(alike, 5)):
+    for row, found in enumerate(nearest_edges(alike, 5)):
         order = [j for j in np.argsort(-alike[row]) if j != row]
         assert set(found) == set(order[:5])
 
 
 def test_borders_between_segments_cut_nothing_and_random_labels_cut_as_chance_would():
-    ties = nearest_ties(line(400), 3)
-    assert cut_share(ties, two_halves(400)) == 0.0
+    edges = nearest_edges(line(400), 3)
+    assert cut_share(edges, two_halves(400)) == 0.0
     labels = np.random.default_rng(0).integers(0, 4, 400)
-    assert cut_share(ties, labels) == pytest.approx(1.0, abs=0.1)
-    assert cut_share(ties, np.zeros(400, int)) == 0.0
+    assert cut_share(edges, labels) == pytest.approx(1.0, abs=0.1)
+    assert cut_share(edges, np.zeros(400, int)) == 0.0
 
 
 def test_cells_around_random_rows_cut_little_but_not_nothing():
     alike = line(400)
-    ties = nearest_ties(alike, 3)
-    assert 0.0 < chance_cut(alike, ties, 8, rng=np.random.default_rng(0)) < 0.2
+    edges = nearest_edges(alike, 3)
+    assert 0.0 < chance_cut(alike, edges, 8, rng=np.random.default_rng(0)) < 0.2
 
 
 def test_a_cluster_of_two_segments_is_half_loose():
-    ties = nearest_ties(line(), 3)
-    assert loose_share(ties, two_halves()) == 0.0
-    assert loose_share(ties, np.zeros(40, int)) == 0.5
+    edges = nearest_edges(line(), 3)
+    assert loose_share(edges, two_halves()) == 0.0
+    assert loose_share(edges, np.zeros(40, int)) == 0.5
 
 
 def test_agreement_of_halves():

@@ -17,7 +17,7 @@ def ranked_gaps(values: FloatArray, most: int) -> list[tuple[int, float]]:
     """(k, relative gap) for k = 2 … most, the largest gap first.
 
     With μ = 1 - λ, the gap after the k-th eigenvalue is (μ_{k+1} - μ_k) / μ_{k+1}: near 1 where k
-    clusters are tied together much more loosely than anything within them.
+    clusters are connected to each other much more loosely than within.
     """
     sizes = range(2, min(most, len(values) - 1) + 1)
     gaps = [(k, relative_gap(values, k) or 0.0) for k in sizes]
@@ -38,7 +38,7 @@ def strength(gap: float) -> float:
 
 
 def n_components(values: FloatArray) -> int:
-    """Parts of the graph that nothing ties together: eigenvalues equal to 1."""
+    """Connected parts of the graph: eigenvalues equal to 1."""
     return int((1.0 - values < LEAST).sum())
 
 

@@ -1,4 +1,4 @@
-"""Scores of any rows from their kernel values against the reduced set (paper 004, eq. 8)."""
+"""Scores of any rows from their kernel values against the reduced set (eq. 8 of [novak2023])."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weighted kernel PCA on a thin factor: the scores of kernel spectral clustering (paper 004).
+"""Weighted kernel PCA on a thin factor: the scores of kernel spectral clustering [novak2023].
 
 The dual problem D⁻¹ M_D Ω β = λ β (eq. 4) is solved in its symmetric form (eq. 9) with Ω ≈ G Gᵀ:
 X = D^-½ M_D G = Q Σ Vᵀ gives α = X V / σ, β = D^-½ α and λ = σ² (eq. 10). Neither Q nor β is needed
@@ -35,7 +35,7 @@ class WeightedKpca:
     ones: FloatArray  # (rank,) Gᵀ1: the degree of a row is f @ ones
     bias: FloatArray  # (m,) b = (λ - 1)(dᵀβ)/n
     least_degree: float
-    n_clamped: int  # rows whose low-rank degree is not positive: they have no say
+    n_clamped: int  # rows whose low-rank degree is not positive: they are ignored
     error: float  # of the solver: the largest ‖XᵀX v - λ v‖
 
     @property
@@ -78,8 +78,8 @@ def weighted_kpca(
     ones = np.asarray(ones, np.float64)
     d = (F @ ones.astype(F.dtype)).astype(np.float64)
     least = max(LEAST_DEGREE * float(weights @ d) / total, np.finfo(np.float64).tiny)
-    has_say = d > least
-    v = np.where(has_say, weights / np.maximum(d, least), 0.0)  # eq. 4: V = D⁻¹
+    is_used = d > least
+    v = np.where(is_used, weights / np.maximum(d, least), 0.0)  # eq. 4: V = D⁻¹
     mean = sum((v[a:b].astype(F.dtype) @ F[a:b] for a, b in spans(len(F))), np.zeros(1)) / v.sum()
     wanted = min(m + 1, F.shape[1])
     if by_qr:
@@ -92,11 +92,11 @@ def weighted_kpca(
             values, vectors, error = _by_qr(F, v, mean, wanted)
     n_kept = min(int((values > LEAST_VALUE * max(values[0], SAFE)).sum()), m)
     kept, V = values[:n_kept], vectors[:, :n_kept]
-    heard = weights if has_say.all() else weights * has_say
-    average = ones / total if heard is weights else (heard @ F) / heard.sum()
+    used = weights if is_used.all() else weights * is_used
+    average = ones / total if used is weights else (used @ F) / used.sum()
     bias = (kept - 1.0) * ((average - mean) @ (V / np.sqrt(kept)))
     following = float(values[n_kept]) if len(values) > n_kept else 0.0
-    n_clamped = len(has_say) - int(has_say.sum())
+    n_clamped = len(is_used) - int(is_used.sum())
     return WeightedKpca(kept, following, V, mean, ones, bias, least, n_clamped, error)
 
 

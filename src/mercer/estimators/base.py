@@ -23,7 +23,7 @@ from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer._run.warn import warn
-from mercer.estimators.preparation import check_features, checked_source, sampled_rows
+from mercer.estimators.preparation import sampled_rows
 from mercer.factors.base import CountedLabels
 from mercer.factors.dense import DenseFactor
 from mercer.factors.problem import Problem
@@ -32,6 +32,7 @@ from mercer.kernels.registry import is_precomputed
 from mercer.partitions.assignment import tiles_of
 from mercer.partitions.label_store import keeping_labels, store_for
 from mercer.partitions.quality import Quality, measure
+from mercer.rows.checks import check_features, checked_source
 from mercer.rows.inputs import as_source
 from mercer.rows.places import check_apart, paths_of
 from mercer.rows.rows import Rows

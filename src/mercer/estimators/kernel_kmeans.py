@@ -16,7 +16,7 @@ from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, kmeans_memory
-from mercer.estimators.preparation import checked_weights, prepare_problem
+from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
 from mercer.factors.dense import LinearScores
 from mercer.factors.names import as_dense_approximation
@@ -28,6 +28,7 @@ from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import FULL_SWEEPS, label_rows, refine_centers
 from mercer.partitions.kmeans import kmeans
 from mercer.partitions.resampling import FitEvidence, by_centers, judges
+from mercer.rows.checks import checked_weights
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
 from mercer.rows.source import Source

@@ -26,7 +26,7 @@ from mercer.embeddings.scores import (
 from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
-from mercer.estimators.preparation import checked_weights, prepare_problem
+from mercer.estimators.preparation import prepare_problem
 from mercer.factors.names import as_approximation
 from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
@@ -38,6 +38,7 @@ from mercer.partitions.codes import CodeLabels
 from mercer.partitions.criteria import criterion
 from mercer.partitions.encode import encode
 from mercer.partitions.resampling import FitEvidence, Resampler, by_scores, judges
+from mercer.rows.checks import checked_weights
 from mercer.rows.sample import Sample, subsample
 from mercer.rows.source import Source
 from mercer.rows.weights import in_own_unit
@@ -45,7 +46,7 @@ from mercer.selection.grid import search_grid
 from mercer.trust.diagnosis import diagnose
 
 DEFAULT_RANK = 256
-TRAIN_ROWS = 10_000  # more did not improve the segmentations of paper 004
+TRAIN_ROWS = 10_000  # more did not improve the segmentations of [novak2023]
 SEARCH_ROWS = 4000  # that make, and that judge, the models of an automatic choice
 LEAST_SEARCH_ROWS = 50  # fewer tell nothing about a bandwidth
 MOST_CLUSTERS = 12  # that n_clusters="auto" looks at

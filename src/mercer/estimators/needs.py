@@ -23,7 +23,7 @@ from mercer.rows.source import TILE, Source, reading, row_bytes
 ALLOCATOR = 1.1  # resident bytes for each that is counted: small things, gaps between large ones
 LOOKED_AT = 1000  # rows whose pairs are compared: for the bandwidth, and for trust at the end
 ORDERING = 72  # bytes per drawn row while rows are put into an order of their content
-FEW_TIES = 10  # numbers per row of a sparse graph
+FEW_EDGES = 10  # numbers per row of a sparse graph
 SHUFFLED = 50  # numpy draws from this many times the sample by a list of all row numbers
 
 
@@ -99,7 +99,7 @@ class Needs:
         return self.buffers + int(self.read_bytes * (rows + waiting)) + given
 
     def drawing(self) -> int:
-        """The rows that choose: as they are drawn, and as they are kept."""
+        """The sample: as it is drawn, and as it is kept."""
         n_rows, n_drawn = self.source.n_rows, self.n_drawn
         is_all = n_rows <= n_drawn
         numbers = 0 if is_all or n_rows > SHUFFLED * n_drawn else 8 * n_rows
@@ -228,8 +228,8 @@ def component_memory(approximation: Any, n_rows: int, itemsize: int) -> int:
 
 
 def point_memory(n_vectors: int, approximation: Any, n_rows: int, itemsize: int) -> int:
-    """Coordinates of the sample's rows, which `labels_path` cuts, or their ties to landmarks."""
-    return 8 * n_rows * max(n_vectors, FEW_TIES)
+    """Coordinates of the sample's rows, which `labels_path` cuts, or their edges to landmarks."""
+    return 8 * n_rows * max(n_vectors, FEW_EDGES)
 
 
 def _smaller(needs: Needs, budget: Budget) -> str:

@@ -8,6 +8,7 @@ from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.dense import PivotFactor
 from mercer.factors.exact import Exact
 from mercer.factors.fourier import FourierFactor, RandomFourier
+from mercer.factors.landmarks import LandmarkGraph, Landmarks
 from mercer.factors.neighbors import Neighbors
 from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized, QuantizedFactor
@@ -19,6 +20,8 @@ __all__ = [
     "Factor",
     "FourierFactor",
     "IncompleteCholesky",
+    "LandmarkGraph",
+    "Landmarks",
     "Neighbors",
     "Nystrom",
     "PivotFactor",

@@ -171,7 +171,7 @@ def nearest_by_grid(Z, L, low, step, shape, ptr, items, idx, dist):  # idx, dist
 def edge_weights(dist, gamma, out):  # dist: squared distances, nearest first; out: OUT (n, m)
     """exp(-γ_i·dist²): γ for most rows, but 1/(2s²) with s ≥ nearest/2 and s ≥ 0.3·mean distance.
 
-    So no weight underflows, and outliers stay tied to several landmarks instead of becoming
+    So no weight underflows, and outliers stay connected to several landmarks instead of becoming
     components, and clusters, of their own: those far from all landmarks (the first bound), and
     those who are one themselves (the second).
     """

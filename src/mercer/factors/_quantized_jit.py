@@ -57,7 +57,7 @@ def first_within(x, n_found, lanes, radius2, near):  # near: scratch (8,)
 
 @jit
 def sequential(X, radius2, width, is_used, lanes, ids, labels, growth):
-    """Sequential sampling (paper 002, section 4.2): the first representative within r, or itself.
+    """Sequential sampling ([zhang2006], section 4.2): the first representative within r, or itself.
 
     lanes: scratch (n_groups, d, 8); ids: OUT (limit,); labels: OUT (n,), -1 where not used;
     growth: OUT (64,), representatives after 2^k rows. With a width > 0 rows are pixels, and the

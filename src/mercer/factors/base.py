@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from mercer._run.records import Record
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_columns
+from mercer.kernels.domain import check_columns
 from mercer.linalg.eigen import Solver
 from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.products import unit_rows

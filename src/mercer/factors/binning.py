@@ -30,7 +30,7 @@ from mercer.factors.base import (
 )
 from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_kernel
+from mercer.kernels.domain import check_kernel
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.lloyd import nearest_center
@@ -73,7 +73,7 @@ class RandomBinning(Approximation):
     Exact savings: dimensions in which all rows fall into one cell of a grid are skipped, and a bin
     that holds one row alone is a number on the diagonal. Rows beyond the range of the fit count as
     if at its border, so the skipping is exact for them too. A row that shares no bin with another
-    has no say in the graph (unless it holds 1 % of the weight); it, and any new row that falls
+    is ignored by the graph (unless it holds 1 % of the weight); it, and any new row that falls
     into no known bin, is treated as the nearest (by ‖·‖₁) of 256 reference rows.
 
     Estimators make the graph of at most 100,000 rows and label all others through the tables of
@@ -84,9 +84,11 @@ class RandomBinning(Approximation):
 
     Parameters
     ----------
-    rank : number of grids R; the error falls as 1/√R, in the embedding faster (Theorem 2).
-    components : principal directions of Z that `KernelKMeans` and `KernelFeatures` use, which want
-        dense features; `SpectralClustering` does not need them.
+    rank : int, default=256
+        Number of grids R; the error falls as 1/√R, in the embedding faster (Theorem 2).
+    components : int, default=32
+        Principal directions of Z that `KernelKMeans`, `KernelFeatures` and `KernelPCA` use, which
+        need dense features; `SpectralClustering` does not.
 
     Examples
     --------
@@ -123,8 +125,8 @@ class RandomBinning(Approximation):
         bins, training = _number_bins(rows, grids, is_heavy, threads)
         if not len(bins.keys):  # no two rows share a bin: each is a part of the graph on its own
             bins, training = _number_bins(rows, grids, np.ones(len(sample), bool), threads)
-        tied = np.flatnonzero(training.n_alone < self.rank)[:REFERENCES]
-        references = cast(take(sample.rows, tied), np.float64)
+        connected = np.flatnonzero(training.n_alone < self.rank)[:REFERENCES]
+        references = cast(take(sample.rows, connected), np.float64)
         return BinningFactor(
             kernel, sample.format, grids, bins, references, self.components, training
         )
@@ -350,11 +352,11 @@ class BinningFactor(Factor):
         are what is clustered, so a label is the same function of a row in the fit and after it.
         """
         graph, w = BinGraph(self, threads), sample.weights
-        alone, is_tied = graph.diagonal(), graph.is_tied()
+        alone, is_connected = graph.diagonal(), graph.is_connected()
         degrees = graph.product(w) + alone * w  # eq. 6: d = Z(Zᵀ1)
-        scale = np.sqrt(np.where(is_tied, w / np.where(is_tied, degrees, 1.0), 0.0))
-        m = min(n_vectors, int(is_tied.sum()))
-        known = part_vectors(graph, np.where(is_tied, w * degrees, 0.0), m)
+        scale = np.sqrt(np.where(is_connected, w / np.where(is_connected, degrees, 1.0), 0.0))
+        m = min(n_vectors, int(is_connected.sum()))
+        known = part_vectors(graph, np.where(is_connected, w * degrees, 0.0), m)
         A = graph.operator(scale, alone)
         pairs = leading_eigenpairs(
             A, m, solver=solver, tol=TOL, known=known, complete=True, rng=rng
@@ -612,14 +614,14 @@ def neighbor_sums(kinds: tuple[Bundles, ...], v: FloatArray, threads: int = 1) -
     return total
 
 
-def parts_of_rows(ids: Any, n_bins: IdArray, is_tied: Any) -> IdArray:
-    """The part of the graph that each row is in: its first row. Rows without ties: their own.
+def parts_of_rows(ids: Any, n_bins: IdArray, is_connected: Any) -> IdArray:
+    """The part of the graph that each row is in: its first row. Rows without edges: their own.
 
     The coarsest grids tie most, so it is seen early that there is but one part.
     """
     parents = np.arange(ids.shape[1])
     firsts = np.empty(int(np.max(n_bins)), np.int64)
-    n_parts = int(np.sum(is_tied))
+    n_parts = int(np.sum(is_connected))
     for g in np.argsort(n_bins, kind="stable"):
         if n_parts == 1:
             break
@@ -649,18 +651,18 @@ class BinGraph:
         return neighbor_sums(self.bundles, v, self.threads) / self.factor.rank
 
     def diagonal(self) -> FloatArray:
-        """What bins with one row alone add to the diagonal of Z Zᵀ; 0 for rows without ties."""
+        """What bins with one row alone add to the diagonal of Z Zᵀ; 0 for rows without edges."""
         n_alone = self._training().n_alone
         return np.where(n_alone < self.factor.rank, n_alone, 0) / self.factor.rank
 
-    def is_tied(self) -> Any:
+    def is_connected(self) -> Any:
         """Which rows are in a kept bin at all."""
         return self._training().n_alone < self.factor.rank
 
     def parts(self) -> Any:
         """The unconnected part of the graph that each row is in, as the number of a row."""
         n_bins = np.diff(self.factor.bins.starts)
-        return parts_of_rows(self._training().ids, n_bins, self.is_tied())
+        return parts_of_rows(self._training().ids, n_bins, self.is_connected())
 
     def operator(self, scale: FloatArray, diagonal: FloatArray) -> Any:
         """diag(s) (Z Zᵀ + diag) diag(s) as scipy's linear operator."""

@@ -1,4 +1,4 @@
-"""Incomplete Cholesky factorisation by blocks of pivots (papers 001 and 004)."""
+"""Incomplete Cholesky factorisation by blocks of pivots [chen2020, novak2023]."""
 
 from __future__ import annotations
 
@@ -43,20 +43,25 @@ class IncompleteCholesky(Approximation):
 
     Parameters
     ----------
-    rank : number of pivots at most; fewer when the kernel has no more to give.
-    tol : stop when trace(K - F Fᵀ) ≤ tol · trace(K). (Paper 001 means the trace itself, paper 004
-        the trace over n: divide by trace(K) or use theirs as it is for kernels with k(x, x) = 1.)
-    pivots : "random" draws a pivot with probability proportional to its residual [chen2022,
-        epperly2024]; "greedy" takes the largest residual, as the papers do: deterministic, but it
+    rank : int, default=256
+        Number of pivots at most; fewer when the kernel has no more to give.
+    tol : float, default=0.0
+        Stop when trace(K - F Fᵀ) ≤ tol · trace(K). ([chen2020] means the trace itself, [novak2023]
+        the trace over n: divide by trace(K), or use theirs as it is for kernels with k(x, x) = 1.)
+    pivots : {"random", "greedy"}, default="random"
+        "random" draws a pivot with probability proportional to its residual [chen2022,
+        epperly2024]; "greedy" takes the largest residual, as published: deterministic, but it
         spends pivots on outliers. At rank 256 random pivots leave .58, .02 and .74 of greedy's
         trace (pendigits, shuttle, mnist); the clusters of kernel k-means are alike (NMI, mean over
         pendigits, satimage, letter and shuttle: .481 against .467 at rank 100, .475 against .477
         at rank 256), so the default is the one of smaller error.
-    block : pivots chosen together. 1 with greedy pivots is the textbook algorithm, pivot by pivot;
+    block : int, default=64
+        Pivots chosen together. 1 with greedy pivots is the textbook algorithm, pivot by pivot;
         ties go to the first row, so the first pivot of an RBF kernel is row 0.
-    rare : share of the pivots, e.g. 1/8, that are not chosen among the sampled rows but, greedily
-        and by one more pass, among the rows of all that the others explain worst: for clusters so
-        rare that a sample of many rows hardly has them.
+    rare : float, default=0.0
+        Share of the pivots, e.g. 1/8, that are not chosen in the sample but, greedily and by one
+        more pass, among the rows of all that the others explain worst: for clusters so rare that a
+        sample of many rows hardly has them.
 
     Examples
     --------

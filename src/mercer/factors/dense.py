@@ -16,7 +16,7 @@ from mercer._run.records import expect, stored, unstored
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import ConeLabeller, CountedLabels, Factor, Resampling, SpectralMap
 from mercer.kernels.base import NOTHING, Kernel
-from mercer.kernels.checks import check_columns, check_kernel
+from mercer.kernels.domain import check_columns, check_kernel
 from mercer.kernels.sums import PRODUCT_ROWS
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.linalg.eigenpairs import Eigenpairs

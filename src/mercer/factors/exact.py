@@ -20,8 +20,9 @@ class Exact(Approximation):
 
     Parameters
     ----------
-    method : "eigen" takes F = U Λ^½ from K = U Λ Uᵀ (paper 001, eq. 2), leaving out eigenvalues of
-        rounding size; "cholesky" takes the complete pivoted Cholesky factor (its "Kernel+Chol").
+    method : {"eigen", "cholesky"}, default="eigen"
+        "eigen" takes F = U Λ^½ from K = U Λ Uᵀ (eq. 2 of [chen2020]), leaving out eigenvalues of
+        rounding size; "cholesky" takes the complete pivoted Cholesky factor.
 
     Examples
     --------

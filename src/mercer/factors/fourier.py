@@ -15,7 +15,7 @@ from mercer._run.types import FloatArray
 from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.dense import FeatureFactor
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_columns, n_selected
+from mercer.kernels.domain import check_columns, n_selected
 from mercer.kernels.sums import CoordinateSums
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, take
@@ -31,16 +31,18 @@ class RandomFourier(Approximation):
     k(x - y) is the mean of cos ω·(x - y) over the spectrum [rahimi2007]: normal of variance 2γ
     for RBF, Cauchy of scale γ for Laplacian. F does not look at the data and costs no kernel
     values: O(n·rank·d) time. Its error falls as 1/√rank only, so pivots (IncompleteCholesky,
-    Nystrom) need far fewer columns; waves pay off where pivots are too dear, e.g. when more than
-    a few thousand columns are wanted.
+    Nystrom) need far fewer columns; waves pay off where pivots are too expensive, e.g. when more
+    than a few thousand columns are wanted.
 
     Parameters
     ----------
-    rank : number of columns of F: rank/2 waves, each with its cosine and its sine. An odd rank
-        adds a wave with a cosine of random phase alone, so that the mean of F Fᵀ is still K.
-    orthogonal : draw the directions of the waves orthogonal to each other, d at a time
-        [yu2016]: still unbiased, smaller error where the rank is not far above d. For RBF only,
-        whose spectrum has no preferred directions.
+    rank : int, default=256
+        Number of columns of F: rank/2 waves, each with its cosine and its sine. An odd rank adds a
+        wave with a cosine of random phase alone, so that the mean of F Fᵀ is still K.
+    orthogonal : bool, default=False
+        Draw the directions of the waves orthogonal to each other, d at a time [yu2016]: still
+        unbiased, smaller error where the rank is not far above d. For RBF only, whose spectrum has
+        no preferred directions.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """A sparse graph between rows and landmarks: the fast road to spectral clustering.
 
-Each row is tied to its few nearest landmarks by Gaussian weights b_ij; the affinity of two rows is
-W = B D_L⁻¹ Bᵀ, never formed. [cai2015 (LSC), huang2020 (U-SPEC)]
+Each row is connected to its few nearest landmarks by Gaussian weights b_ij; the affinity of two
+rows is W = B D_L⁻¹ Bᵀ, never formed. [cai2015 (LSC), huang2020 (U-SPEC)]
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mercer.rows.rows import BlockRows, Rows, cast, pad
 from mercer.rows.sample import Sample
 from mercer.rows.source import spans
 
-LEAST_DEGREE = 1e-10  # of the mean: below, a landmark has no say
+LEAST_DEGREE = 1e-10  # of the mean: below, a landmark is ignored
 
 _jit = LazyModule("mercer.factors._landmarks_jit")
 
@@ -81,22 +81,36 @@ class Landmarks(Approximation):
     4. Weights are exp(-γ‖x - l‖²) with γ = 1/(2s²), s the mean distance of a row to its
        landmarks, so the graph scales itself; but a row's own s is at least half the distance to
        its nearest landmark, and 0.3 of the mean distance to all of its landmarks, so that
-       outliers stay tied to several landmarks. (0.3 was chosen on generated blobs, moons, rings
-       and spirals, pendigits, satimage and letter; wider bandwidths cut spirals wrongly, narrower
-       ones make a cluster of one stray point.)
+       outliers stay connected to several landmarks. (0.3 was chosen on generated blobs, moons,
+       rings and spirals, pendigits, satimage and letter; wider bandwidths cut spirals wrongly,
+       narrower ones make a cluster of one stray point.)
 
     Cost: n·rank·d products (0.1 µs a row in the plane); memory for rank² and a tile.
 
     Parameters
     ----------
-    rank : number of landmarks; "auto" is min(1000, n/10), at least 10 per cluster asked for; n/4
-        below 3,000 rows and every row below 1,000 (means of a few rows are less noisy than rows:
-        250 of them separate 1,000 points on spirals more reliably than all 1,000 do).
-    n_neighbors : landmarks per row; None is 4, or 5 where a landmark stands for fewer than five
-        rows, or 10 where every row is one. Chosen on generated shapes, pendigits, satimage and
-        letter, and confirmed on mnist.
-    weights : "gaussian", or "rank" for 1, 1/2, 1/3 …, which no outlier can bend.
-    sweeps : of Lloyd's algorithm over the landmarks.
+    rank : int or "auto", default="auto"
+        Number of landmarks. "auto" is min(1000, n/10), at least 10 per cluster asked for; n/4 below
+        3,000 rows and every row below 1,000 (means of a few rows are less noisy than rows: 250 of
+        them separate 1,000 points on spirals more reliably than all 1,000 do).
+    n_neighbors : int or None, default=None
+        Landmarks per row; None is 4, or 5 where a landmark stands for fewer than five rows, or 10
+        where every row is one. Chosen on generated shapes, pendigits, satimage and letter, and
+        confirmed on mnist.
+    weights : {"gaussian", "rank"}, default="gaussian"
+        "gaussian", or "rank" for 1, 1/2, 1/3 …, which no outlier can bend.
+    sweeps : int, default=3
+        Sweeps of Lloyd's algorithm over the landmarks.
+
+    Examples
+    --------
+    >>> from mercer import Landmarks, SpectralClustering
+    >>> from mercer.datasets import rings
+    >>> from mercer.metrics import adjusted_rand
+    >>> X, y = rings(3000, random_state=0)
+    >>> model = SpectralClustering(3, approximation=Landmarks(500), random_state=0).fit(X)
+    >>> adjusted_rand(y, model.labels_)
+    1.0
     """
 
     default_rank = "auto"
@@ -166,7 +180,7 @@ class Landmarks(Approximation):
         return 2 * self._most_neighbors()
 
     def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
-        """The ties of all rows, the landmarks' graph and what is made of it on the way."""
+        """The edges of all rows, the landmarks' graph and what is made of it on the way."""
         p = self._rank(n_rows, 1)
         return 8 * (n_rows * self.width(n_rows) + 3 * p * p + 4 * p * n_vectors)
 
@@ -213,9 +227,9 @@ class Landmarks(Approximation):
             raise ValueError(f"weights={self.weights!r} is unknown; choose 'gaussian' or 'rank'")
         if kernel is not None and not (kernel.is_gaussian and kernel.columns is None):
             raise ValueError(
-                f"landmark graphs tie rows to landmarks by Euclidean distance, which {kernel!r} is "
-                "not a function of; use kernel=None (self-scaled) or RBF, or another approximation "
-                "such as 'cholesky' or 'nystrom'"
+                "landmark graphs connect rows to landmarks by Euclidean distance, which "
+                f"{kernel!r} is not a function of; use kernel=None (self-scaled) or RBF, or "
+                "another approximation such as 'cholesky' or 'nystrom'"
             )
 
 
@@ -318,7 +332,7 @@ class Search(Record):
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The landmarks of rows and the weights of their ties."""
+    """The landmarks of rows and the weights of these edges."""
 
     idx: IdArray  # (n, m)
     weights: FloatArray  # (n, m)
@@ -374,7 +388,7 @@ class LandmarkGraph(Factor):
 
     @property
     def kernel(self) -> RBF:
-        """What ties rows to landmarks."""
+        """The weights of edges, as a kernel."""
         return RBF(self.gamma)
 
     def nearest(self, rows: Rows) -> tuple[IdArray, FloatArray]:
@@ -383,7 +397,7 @@ class LandmarkGraph(Factor):
         return self.search.nearest(Z, self.n_neighbors)
 
     def edges(self, rows: Rows) -> Edges:
-        """The ties of raw rows to landmarks."""
+        """The edges from raw rows to landmarks."""
         idx, dist = self.nearest(rows)
         return Edges(idx, _edge_weights(dist, self.gamma, self.weighting))
 
@@ -468,11 +482,11 @@ class LandmarkGraph(Factor):
         source = as_source(X)
         blocks = []
         for start, stop in spans(source.n_rows):
-            tied = self.edges(source.read(start, stop))
-            shares = tied.weights / tied.weights.sum(axis=1, keepdims=True)
+            edges = self.edges(source.read(start, stop))
+            shares = edges.weights / edges.weights.sum(axis=1, keepdims=True)
             indptr = np.arange(0, shares.size + 1, self.n_neighbors)
             shape = (len(shares), self.rank)
-            blocks.append(sp.csr_array((shares.ravel(), tied.idx.ravel(), indptr), shape=shape))
+            blocks.append(sp.csr_array((shares.ravel(), edges.idx.ravel(), indptr), shape=shape))
         return sp.csr_array(sp.vstack(blocks))
 
 

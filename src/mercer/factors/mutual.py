@@ -24,7 +24,7 @@ from mercer._run.records import Record, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import NOTHING, Kernel
-from mercer.kernels.checks import check_kernel
+from mercer.kernels.domain import check_kernel
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, stack, take
 

@@ -43,28 +43,30 @@ from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows, cast
 from mercer.rows.sample import Sample
 
-MOST_NEIGHBORS = 80  # ties per row, when fewer leave the graph in pieces
-TIE = 1e-6  # weaker ones do not hold parts of a graph together
+MOST_NEIGHBORS = 80  # edges per row, when fewer leave the graph in parts
+LEAST_EDGE = 1e-6  # weaker ones do not hold parts of a graph together
 SPARSE = 0.1  # of the values that are not zero: below, a sparse matrix is quicker
 ASYMMETRY = 1e-8  # of the largest affinity: more is not rounding
 LEAST_VALUE = 1e-8  # smaller eigenvalues (negative: a graph between two sides) show no clusters
 
 
 class Neighbors(Approximation):
-    """W = (A + Aᵀ)/2, where A ties each row to its nearest rows by Gaussian weights.
+    """W = (A + Aᵀ)/2, where A connects each row to its nearest rows by Gaussian weights.
 
     What scikit-learn's SpectralClustering(affinity="nearest_neighbors") does, with weights that
     fall with the distance and a rule for new rows: the mean of their neighbours' coordinates. A row
     is its own first neighbour. While the graph has more parts than clusters are asked for, each row
-    is tied to twice as many others, up to 80.
+    gets twice as many edges, up to 80.
 
     Cost: n² d products for the search (a grid for up to 3 features), then an iterative eigensolver
     on n·n_neighbors numbers. Up to 100,000 rows take part, as everywhere.
 
     Parameters
     ----------
-    n_neighbors : ties per row, itself among them.
-    weights : "gaussian" with a bandwidth of the mean distance, or "rank" for 1, 1/2, 1/3 …
+    n_neighbors : int, default=10
+        Edges of each row, one of them to itself.
+    weights : {"gaussian", "rank"}, default="gaussian"
+        "gaussian" has a bandwidth of the mean distance, "rank" is 1, 1/2, 1/3 …
 
     Examples
     --------
@@ -120,7 +122,7 @@ class Neighbors(Approximation):
                 kernel, sample, rng=rng, threads=threads, n_clusters=n_clusters
             )
             graph = replace(graph, ties_rows=True)
-            n_parts = sp.csgraph.connected_components(_felt(graph.affinities()))[0]
+            n_parts = sp.csgraph.connected_components(_visible(graph.affinities()))[0]
             n_neighbors *= 2
             if n_parts <= n_clusters or n_neighbors > min(MOST_NEIGHBORS, len(sample)):
                 return graph
@@ -273,9 +275,9 @@ def refuse_rank(rank: Any) -> None:
     )
 
 
-def _felt(W: sp.csr_array) -> sp.csr_array:
-    """The ties that an eigensolver can see."""
-    return sp.csr_array(W.multiply(W > TIE))
+def _visible(W: sp.csr_array) -> sp.csr_array:
+    """The edges that an eigensolver can see."""
+    return sp.csr_array(W.multiply(W > LEAST_EDGE))
 
 
 def _check_affinities(W: Any) -> None:
@@ -283,13 +285,13 @@ def _check_affinities(W: Any) -> None:
     least, most = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     if least < 0:
         raise ValueError(
-            f"the precomputed affinities go down to {least:g}; a graph has no ties below zero: "
+            f"the precomputed affinities go down to {least:g}; a graph has no edges below zero: "
             "shift or clip them (for a positive semi-definite kernel with negative values use "
             "approximation='exact')"
         )
     if most == 0:
         raise ValueError(
-            "the precomputed affinities are all zero: nothing is tied to anything; check what "
+            "the precomputed affinities are all zero: no row is connected to another; check what "
             "computed them (a bandwidth that is far too small?)"
         )
     if (uneven := _asymmetry(W)) > ASYMMETRY * most:

@@ -39,18 +39,21 @@ class Nystrom(Approximation):
 
     Parameters
     ----------
-    rank : number of pivots; the factor has fewer columns where K[B, B] is nearly singular.
-    sampling : "uniform" draws rows in proportion to their weight, without replacement.
-        "kmeans" takes the centres of weighted k-means [zhang2008], started at the pivots of an
-        incomplete Cholesky factor: for dense rows and kernels of vectors. Such pivots are no
-        rows of X, so their `pivot_ids` are -1. "leverage" draws rows by their ridge leverage
-        scores, found by recursion over halves of the rows [musco2017, Algorithm 3]: rows that
-        few others are like are drawn more often. Both cost two to three times "uniform"; at rank
-        256 "leverage" leaves 0.5 to 1.0 and "kmeans" 0.3 to 0.8 of the trace it leaves.
-    cutoff : eigenvalues of K[B, B] below this part of the largest are left out, with their
-        columns of F: dividing by their root would blow up rounding errors. None is the machine
-        epsilon of the rows' type, or 4√pivots times that of K[B, B] (float64 but for a
-        precomputed float32 matrix) if this is more.
+    rank : int, default=256
+        Number of pivots; the factor has fewer columns where K[B, B] is nearly singular.
+    sampling : {"uniform", "kmeans", "leverage"}, default="uniform"
+        "uniform" draws rows in proportion to their weight, without replacement. "kmeans" takes the
+        centres of weighted k-means [zhang2008], started at the pivots of an incomplete Cholesky
+        factor: for dense rows and kernels of vectors. Such pivots are no rows of X, so their
+        `pivot_ids` are -1. "leverage" draws rows by their ridge leverage scores, found by recursion
+        over halves of the rows [musco2017, Algorithm 3]: rows that few others are like are drawn
+        more often. Both cost two to three times "uniform"; at rank 256 "leverage" leaves 0.5 to 1.0
+        and "kmeans" 0.3 to 0.8 of the trace it leaves.
+    cutoff : float or None, default=None
+        Eigenvalues of K[B, B] below this part of the largest are left out, with their columns of F:
+        dividing by their root would blow up rounding errors. None is the machine epsilon of the
+        rows' type, or 4√pivots times that of K[B, B] (float64 but for a precomputed float32 matrix)
+        if this is more.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 """Block-quantised kernels: near rows share a representative, and the kernel matrix is constant on
-blocks of rows (paper 002). Its eigenproblem has the size of the number of blocks.
+blocks of rows [zhang2006]. Its eigenproblem has the size of the number of blocks.
 """
 
 from __future__ import annotations
@@ -56,15 +56,21 @@ class Quantized(Approximation):
 
     Parameters
     ----------
-    radius : of blocks, Euclidean. None: as many blocks as `rank` says.
-    rank : number of representatives (None: 256); with a radius, the most there may be (4,096).
-    variance_correction : β_ij = k(t_i, t_j) g_i g_j with g = exp(-γ v), as the mean of ‖x_p-x_q‖²
-        over a block is exactly ‖t_i-t_j‖² + v_i + v_j. Valid for RBF and its products and
-        multiples; other kernels and sums are left as they are.
-    refine : "kmeans" moves rows to their nearest representative and these to their mean, twice;
-        "gradient" then moves representatives down the error ‖W - W̄‖ (paper 002, section 4.3; RBF
+    radius : float or None, default=None
+        Euclidean radius of blocks; None makes as many blocks as `rank` says.
+    rank : int or None, default=None
+        Number of representatives (None: 256); with a radius, the most there may be (4,096).
+    variance_correction : bool, default=True
+        β_ij = k(t_i, t_j) g_i g_j with g = exp(-γ v), as the mean of ‖x_p-x_q‖² over a block is
+        exactly ‖t_i-t_j‖² + v_i + v_j. Valid for RBF and its products and multiples; other kernels
+        and sums are left as they are.
+    refine : {"kmeans", "gradient"} or None, default="kmeans"
+        "kmeans" moves rows to their nearest representative and these to their mean, twice;
+        "gradient" then moves representatives down the error ‖W - W̄‖ ([zhang2006], section 4.3; RBF
         only). None leaves the blocks as they were sampled.
 
+    Notes
+    -----
     Any stationary kernel (RBF, Laplacian, their sums and products) on one dense table; sparse rows
     are made dense if that is affordable.
 
@@ -377,7 +383,7 @@ def _block_errors(
     weights: FloatArray,
     labels: IdArray,
 ) -> tuple[float, tuple[float, float]]:
-    """‖W - W̄‖/‖W‖, and ‖W - W̄‖₂ raw and normalised, told by up to 200 rows evenly spaced.
+    """‖W - W̄‖/‖W‖, and ‖W - W̄‖₂ raw and normalised, estimated on up to 200 rows evenly spaced.
 
     The diagonal is left out: it counts once in the whole, and would count n/200 times here.
     """
@@ -493,7 +499,7 @@ def quantize(
 def _demand_all_seen(n: int, n_seen: int, n_found: int, growth: Any, radius: float) -> None:
     """Refuse a radius that makes more blocks than wanted, and say how many there would be.
 
-    The number of representatives grows like a power of the number of rows: told by the last
+    The number of representatives grows like a power of the number of rows: estimated from the last
     doubling that was seen.
     """
     if n_seen == n:

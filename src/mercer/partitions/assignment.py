@@ -18,7 +18,7 @@ from mercer._run.types import FloatArray, IdArray
 from mercer.factors.dense import DenseFactor, LinearScores
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_values
+from mercer.kernels.domain import check_values
 from mercer.linalg.lloyd import Partition, Sums, lloyd, nearest_center, sums_by_label
 from mercer.partitions.label_store import store_for
 from mercer.rows.rows import Rows

@@ -1,4 +1,4 @@
-"""Labels, scores and memberships of any rows by a code book (paper 004)."""
+"""Labels, scores and memberships of any rows by a code book [novak2023]."""
 
 from __future__ import annotations
 

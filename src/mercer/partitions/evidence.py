@@ -21,36 +21,36 @@ BLOCK = 32  # rows that neighbours are sought for at a time: little memory
 CHANCE_CUTS = 8  # partitions by random centres that the found one is compared with
 
 
-def nearest_ties(alike: FloatArray, n_neighbors: int) -> IdArray:
+def nearest_edges(alike: FloatArray, n_neighbors: int) -> IdArray:
     """The rows most like each row, itself apart: (n, n_neighbors)."""
     n = len(alike)
-    ties = np.empty((n, n_neighbors), np.intp)
+    edges = np.empty((n, n_neighbors), np.intp)
     for start in range(0, n, BLOCK):
         unlike = -alike[start : start + BLOCK]
         rows = np.arange(len(unlike))
         unlike[rows, start + rows] = np.inf
         order = np.argpartition(unlike, n_neighbors - 1, axis=1)
-        ties[start : start + BLOCK] = order[:, :n_neighbors]
-    return ties
+        edges[start : start + BLOCK] = order[:, :n_neighbors]
+    return edges
 
 
-def cut_share(ties: IdArray, labels: IdArray) -> float:
-    """Share of ties that leave their cluster; 1 is what labels at random would cut."""
+def cut_share(edges: IdArray, labels: IdArray) -> float:
+    """Share of edges that leave their cluster; 1 is what labels at random would cut."""
     shares = np.bincount(labels) / len(labels)
     by_chance = 1.0 - float(shares @ shares)
     if by_chance <= 0:
         return 0.0
-    return float((labels[ties] != labels[:, None]).mean()) / by_chance
+    return float((labels[edges] != labels[:, None]).mean()) / by_chance
 
 
-def normalized_cut(ties: IdArray, labels: IdArray, weights: FloatArray, n_clusters: int) -> float:
-    """The mean over clusters of the share of a cluster's ties that leave it, in [0, 1].
+def normalized_cut(edges: IdArray, labels: IdArray, weights: FloatArray, n_clusters: int) -> float:
+    """The mean over clusters of the share of a cluster's edges that leave it, in [0, 1].
 
     The normalised cut [shi2000] of the graph of nearest rows; a cluster without rows counts as 1.
     """
     w = weights / weights.max()
-    strength = (w[:, None] * w[ties]).ravel()
-    one, other = np.repeat(labels, ties.shape[1]), labels[ties].ravel()
+    strength = (w[:, None] * w[edges]).ravel()
+    one, other = np.repeat(labels, edges.shape[1]), labels[edges].ravel()
     leaving = strength * (one != other)
 
     def by_cluster(values: FloatArray) -> Any:
@@ -62,7 +62,7 @@ def normalized_cut(ties: IdArray, labels: IdArray, weights: FloatArray, n_cluste
 
 
 def chance_cut(
-    alike: FloatArray, ties: IdArray, n_clusters: int, *, rng: np.random.Generator
+    alike: FloatArray, edges: IdArray, n_clusters: int, *, rng: np.random.Generator
 ) -> float:
     """`cut_share` of cells around random rows: clusters that no structure guides."""
     cuts = []
@@ -70,22 +70,22 @@ def chance_cut(
         centers = rng.choice(len(alike), n_clusters, replace=False)
         labels = alike[:, centers].argmax(axis=1)
         labels[centers] = np.arange(n_clusters)
-        cuts.append(cut_share(ties, labels))
+        cuts.append(cut_share(edges, labels))
     return float(np.mean(cuts))
 
 
-def loose_share(ties: IdArray, labels: IdArray) -> float:
-    """Share of rows that no path of ties within their cluster leads to its largest piece."""
-    n, q = ties.shape
-    rows, columns = np.repeat(np.arange(n), q), ties.ravel()
+def loose_share(edges: IdArray, labels: IdArray) -> float:
+    """Share of rows that no path of edges within their cluster leads to its largest part."""
+    n, q = edges.shape
+    rows, columns = np.repeat(np.arange(n), q), edges.ravel()
     inside = labels[rows] == labels[columns]
     graph = sp.csr_array(
         (np.ones(int(inside.sum())), (rows[inside], columns[inside])), shape=(n, n)
     )
-    _, pieces = connected_components(graph, directed=False)
-    sizes = np.bincount(pieces)
+    _, parts = connected_components(graph, directed=False)
+    sizes = np.bincount(parts)
     largest = np.zeros(int(labels.max()) + 1)
-    np.maximum.at(largest, labels, sizes[pieces])
+    np.maximum.at(largest, labels, sizes[parts])
     return 1.0 - float(largest.sum()) / n
 
 

@@ -20,11 +20,11 @@ from mercer._run.checkpoint import keeping
 from mercer._run.engine import current, running
 from mercer._run.threads import n_threads
 from mercer.estimators.needs import Sweep, Work, demand_fit
-from mercer.estimators.preparation import checked_source
 from mercer.exceptions import MercerWarning
 from mercer.kernels.registry import is_precomputed
 from mercer.plan.plan import Plan, PlannedPass
 from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
+from mercer.rows.checks import checked_source
 from mercer.rows.distinct import sample_size
 from mercer.rows.rows import BlockRows, Rows, part
 from mercer.rows.source import TILE, Source

@@ -16,8 +16,8 @@ from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._run.types import FloatArray, IdArray
-from mercer.estimators.preparation import check_features, checked_source
 from mercer.report.peer import Peer, compare_with_kmeans
+from mercer.rows.checks import check_features, checked_source
 from mercer.rows.rows import BlockRows, Rows
 from mercer.rows.source import Source
 

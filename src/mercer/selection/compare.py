@@ -129,7 +129,7 @@ def _search_by_fits(
     threads: int,
 ) -> Selection:
     """A fit for each pair, scored by the distances of held-out rows to its clusters."""
-    from mercer.estimators.preparation import checked_source, checked_weights
+    from mercer.rows.checks import checked_source, checked_weights
 
     if encoding == "blf":
         raise ValueError(

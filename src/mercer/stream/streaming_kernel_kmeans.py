@@ -24,21 +24,17 @@ from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
 from mercer.estimators.needs import Sweep, Work
-from mercer.estimators.preparation import (
-    check_features,
-    checked_source,
-    checked_weights,
-    prepare_problem,
-)
+from mercer.estimators.preparation import prepare_problem
 from mercer.factors.mutual import neighbor_kernel
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import check_columns, check_values
+from mercer.kernels.domain import check_columns, check_values
 from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
 from mercer.partitions.resampling import FitEvidence, Resampler, by_centers
 from mercer.report import Report
+from mercer.rows.checks import check_features, checked_source, checked_weights
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import BlockRows, Rows, cast, part, take

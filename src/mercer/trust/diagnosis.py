@@ -16,7 +16,7 @@ from mercer.embeddings.gaps import is_determined, relative_gap
 from mercer.estimators.needs import LOOKED_AT
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
-from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_ties
+from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_edges
 from mercer.partitions.resampling import FitEvidence
 from mercer.rows.rows import cast, take
 from mercer.rows.sample import Sample, evenly
@@ -80,7 +80,7 @@ def _measure_neighbors(fit: FitEvidence, problem: Problem, k: int) -> dict[str, 
     q = min(NEIGHBORS, len(ids) // (4 * k))
     if q < 2:
         return found
-    labels, edges = _labels_of(fit, problem, ids), nearest_ties(alike, q)
+    labels, edges = _labels_of(fit, problem, ids), nearest_edges(alike, q)
     by_chance = chance_cut(alike, edges, k, rng=np.random.default_rng(0))
     if by_chance > 0:
         found["borders"] = cut_share(edges, labels) / by_chance
