@@ -277,12 +277,12 @@ def test_models_come_back_from_a_file(cls, rows, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("grids.dims", lambda a: a + 9, "dimension that the box has not"),
-        ("grids.scales", lambda a: -a, "not positive"),
-        ("grids.biases", lambda a: a + 1, "outside its first cell"),
-        ("grids.starts", lambda a: a[::-1].copy(), "divided among the grids"),
-        ("bins.starts", lambda a: a * 2, "divided among the grids"),
-        ("bins.keys", lambda a: a * 0, "known twice"),
+        ("grids.dims", lambda a: a + 9, "Grids.dims should be in"),
+        ("grids.scales", lambda a: -a, "Grids.scales should be > 0"),
+        ("grids.biases", lambda a: a + 1, "Grids.biases should be in"),
+        ("grids.starts", lambda a: a[::-1].copy(), "Grids.starts should be sorted"),
+        ("bins.starts", lambda a: a * 2, "starts does not divide"),
+        ("bins.keys", lambda a: a * 0, "listed twice"),
         ("references", lambda a: a[:, :2].copy(), "shift|columns"),
     ],
 )
