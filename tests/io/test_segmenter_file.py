@@ -13,6 +13,7 @@ import pytest
 import mercer
 from lying import opened, sealed
 from mercer import BudgetError, ModelFileError
+from mercer.cli.work import load_model
 from mercer.image import Segmenter, landscape
 
 IMAGE = landscape(40, 60, random_state=0)[0]
@@ -121,3 +122,9 @@ def test_many_centers_are_not_rebuilt_beyond_the_memory(tmp_path: Path) -> None:
 def test_a_segmenter_must_be_fitted(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not fitted"):
         Segmenter().save(tmp_path / "a.mercer")
+
+
+def test_the_command_line_says_that_it_labels_images(tmp_path: Path) -> None:
+    fitted("quantized").save(tmp_path / "a.mercer")
+    with pytest.raises(ValueError, match="labels images instead of rows"):
+        load_model(tmp_path / "a.mercer", max_memory=None, n_jobs=None)

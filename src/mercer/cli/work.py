@@ -43,7 +43,13 @@ def load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> Any
 
     resources = {"max_memory": max_memory, "n_jobs": n_jobs}
     given = {name: value for name, value in resources.items() if value is not None}
-    return load(path, max_memory=max_memory).set_params(**given)
+    model = load(path, max_memory=max_memory)
+    if not model.reads_rows:
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, which labels images instead of rows; use "
+            "mercer.load(path).predict(image) in Python"
+        )
+    return model.set_params(**given)
 
 
 def write_report(path: Path, model: Any, source: Any, *, title: str, seed: int) -> None:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 class Estimator(BaseEstimator):
     """An estimator that plans, saves and runs functions over the rows of any source."""
 
+    reads_rows = True  # a Segmenter reads images
+
     # What model files hold of the fitted attributes, as `mercer._run.records` specifies; r is the
     # rank of the factor.
     _fitted_fields: ClassVar[dict[str, Any]] = {

@@ -56,7 +56,7 @@ class Approximation(BaseEstimator):
     @classmethod
     def records(cls) -> tuple[type[Record], ...]:
         """The classes of its factors, which model files may hold."""
-        raise NotImplementedError
+        return ()
 
     def fit(self, kernel: Any, X: Any, *, rng: np.random.Generator, threads: int = 1) -> Any:
         """A factor of the kernel on these rows (anything `as_source` takes, or a Sample)."""

@@ -1,4 +1,4 @@
-"""What loading one file may take: everything a file declares is charged here before it is made."""
+"""Memory and objects that one file may use, charged before anything is allocated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_DEPTH = 100  # of trees within trees; Python's own limit depends on who cal
 
 @dataclass(slots=True)
 class Allowance:
-    """The budget of one file, and what is taken of it so far."""
+    """The budget of one file, and what is used of it so far."""
 
     budget: Budget
     held: int = 0  # bytes
@@ -21,7 +21,7 @@ class Allowance:
 
     @property
     def left(self) -> int:
-        """Bytes that may still be taken."""
+        """Bytes that may still be used."""
         return max(self.budget.n_bytes - self.held, 0)
 
     def hold(self, n_bytes: int) -> None:
@@ -30,7 +30,7 @@ class Allowance:
         self.held += n_bytes
 
     def borrow(self, n_bytes: int) -> None:
-        """Check that so many bytes fit for a moment beside what is held."""
+        """Check that temporary bytes fit beside what is held."""
         self.budget.demand(self.held + n_bytes, what="loading this file", advice="raise max_memory")
 
     def count(self, n_objects: int = 1) -> None:

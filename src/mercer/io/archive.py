@@ -38,13 +38,13 @@ from mercer.rows.npy import read_header
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 16 * 10**6  # at most
 DIRECTORY_BYTES = 4 * 10**6  # of the zip, at most: what names the members
-MOST_SIDES = 4  # of an array
+MOST_DIMENSIONS = 4  # of an array
 HEADER_BYTES = 4096  # of an npy member, at most
 FOREIGN = "pass a file that Mercer saved"
-CHUNK = 2**20  # bytes hashed and copied at a time
+BLOCK_BYTES = 2**20  # hashed and copied at a time
 ZIP64_BYTES = 2**30  # members beyond this get the long form of a zip entry
 NAME = re.compile(r"[\w.\-]{1,200}", re.ASCII)
-SEAL = "sha256"  # what the manifest says of itself when the zip's comment holds its SHA-256
+SEAL = "sha256"  # an entry of the manifest: the zip's comment is its SHA-256
 ZIP_TROUBLE = (
     zipfile.BadZipFile,
     NotImplementedError,  # a compression or zip version that does not exist
@@ -74,7 +74,9 @@ class ArrayEntry:
         demand(NAME.fullmatch(name) is not None, f"an array has the name {reprlib.repr(name)}")
         demand(isinstance(tree, dict), f"the manifest does not describe the array {name}")
         shape, dtype, digest = (tree.get(key) for key in ("shape", "dtype", "sha256"))
-        sides: list[Any] = shape if isinstance(shape, list) and len(shape) <= MOST_SIDES else [None]
+        sides: list[Any] = (
+            shape if isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS else [None]
+        )
         if not all(type(n) is int and 0 <= n < 2**62 for n in sides):
             raise damaged(f"the array {name} has the shape {reprlib.repr(shape)}")
         if not isinstance(dtype, str) or dtype not in DTYPES:
@@ -86,7 +88,7 @@ class ArrayEntry:
 
 
 def write_archive(path: str | os.PathLike[str], manifest: dict[str, Json], arrays: Arrays) -> None:
-    """Write the arrays, then the manifest with what each of them is, then give it its name."""
+    """Write the arrays, then the manifest that describes them, and rename the file into place."""
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         entries = {name: _write_member(archive, name, array) for name, array in arrays.items()}
         document = {**manifest, "seal": SEAL, "arrays": entries}
@@ -129,7 +131,7 @@ def read_manifest(archive: zipfile.ZipFile, allowance: Allowance) -> dict[str, J
     demand(MANIFEST in names, f"it is a zip without {MANIFEST}", FOREIGN)
     demand(len(names) == len(set(names)), "it has two members of one name")
     offsets, end = [info.header_offset for info in archive.infolist()], _file_bytes(archive)
-    demand(0 <= min(offsets) <= max(offsets) < end, "its members are outside of the file")
+    demand(0 <= min(offsets) <= max(offsets) < end, "its members lie outside of the file")
     info = archive.getinfo(MANIFEST)
     _check_stored(info)
     demand(
@@ -143,8 +145,8 @@ def read_manifest(archive: zipfile.ZipFile, allowance: Allowance) -> dict[str, J
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise damaged(f"its manifest is no JSON ({reason(error)})") from error
-    demand(isinstance(manifest, dict), "its manifest is no JSON object")
+        raise damaged(f"its manifest is not JSON ({reason(error)})") from error
+    demand(isinstance(manifest, dict), "its manifest is not a JSON object")
     tree: dict[str, Json] = manifest
     _check_seal(tree.get("seal"), archive.comment, text)
     return tree
@@ -210,7 +212,7 @@ def _read_member(
 
 
 def _parsed_bytes(text: bytes) -> int:
-    """What JSON takes in memory at most: `[],` has three bytes there and sixty here."""
+    """The most memory that parsed JSON takes: `[],` has three bytes in text and sixty in memory."""
     values, tables, lists = (
         sum(map(text.count, marks)) for marks in ((b",", b":"), (b"{",), (b"[",))
     )
@@ -245,7 +247,7 @@ def _check_members(archive: zipfile.ZipFile, entries: dict[str, ArrayEntry]) -> 
 
 
 def _check_seal(seal: Json, comment: bytes, text: bytes) -> None:
-    """The zip's comment tells the manifest's SHA-256; files of old have neither seal nor comment.
+    """The zip's comment is the manifest's SHA-256; older files have neither seal nor comment.
 
     The zip's own checksum has 32 bits: enough for a bad cable, not for a million copies.
     """
@@ -278,7 +280,7 @@ def _member(name: str) -> str:
 
 
 class _Guarded:
-    """A file that does not read much at once: zip believes the size of its directory."""
+    """A file that refuses large reads: zipfile trusts the declared size of the directory."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.n_bytes = file, os.fstat(file.fileno()).st_size
@@ -294,7 +296,7 @@ class _Guarded:
 
 
 class _Hashed:
-    """A file whose bytes are hashed as they pass."""
+    """A file that hashes the bytes it reads or writes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -310,8 +312,8 @@ class _Hashed:
         return data
 
     def readinto(self, out: NDArray[np.uint8]) -> None:  # out: OUT
-        for start in range(0, len(out), CHUNK):
-            piece = out[start : start + CHUNK]
-            data = self.read(len(piece))
-            demand(len(data) == len(piece), "it ends in the middle of an array")
-            piece[:] = np.frombuffer(data, np.uint8)
+        for start in range(0, len(out), BLOCK_BYTES):
+            block = out[start : start + BLOCK_BYTES]
+            data = self.read(len(block))
+            demand(len(data) == len(block), "it ends in the middle of an array")
+            block[:] = np.frombuffer(data, np.uint8)

@@ -1,4 +1,4 @@
-"""Labels on disk: written tile by tile as they come, and read back."""
+"""Label files: written tile by tile as labels are computed, and read back."""
 
 from __future__ import annotations
 
@@ -38,17 +38,25 @@ Tiles: TypeAlias = Iterator[Int64Array]
 def write_labels(
     path: str | os.PathLike[str], tiles: Iterable[tuple[int, Any]], n_rows: int
 ) -> Path:
-    """Write labels to a ``.npy``, ``.parquet`` or ``.csv`` file or a ``.zarr`` folder as they come.
+    """Write labels to a ``.npy``, ``.parquet`` or ``.csv`` file or a ``.zarr`` folder.
 
-    The file appears when all labels are in it; until then, and if anything fails, an older file
-    under this name stays. One tile (Parquet and zarr: a million rows) is in memory at a time.
+    The file is renamed into place when it is complete; until then, and if anything fails, an older
+    file of this name stays. One tile (Parquet and zarr: a million rows) is in memory at a time.
 
     Parameters
     ----------
-    path : the suffix says the format: ``.npy`` and ``.zarr`` an int64 array of shape (n_rows,),
+    path : str or path
+        The suffix is the format: ``.npy`` and ``.zarr`` hold an int64 array of shape (n_rows,),
         ``.parquet`` and ``.csv`` a table with the one column "label".
-    tiles : (first row, labels of the rows from there), in the order of the rows.
-    n_rows : how many labels there will be in all.
+    tiles : iterable of (int, array)
+        The first row of each tile and the labels from there, in the order of the rows.
+    n_rows : int
+        The number of labels in all.
+
+    Returns
+    -------
+    Path
+        The path.
 
     Examples
     --------
@@ -67,7 +75,7 @@ def write_labels(
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
-    """Refuse, early, a path that labels could not be written to."""
+    """Refuse a path that labels cannot be written to, before the work."""
     is_folder = Path(path).suffix.lower() == ".zarr"
     (check_replaceable if is_folder else check_writable)(path)
     _format_of(path).check()
@@ -75,7 +83,18 @@ def check_output(path: str | os.PathLike[str]) -> None:
 
 @PrintableErrors()
 def read_labels(path: str | os.PathLike[str]) -> IdArray:
-    """The labels that `write_labels` wrote: (n_rows,) integers."""
+    """Read labels that `write_labels` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file or ``.zarr`` folder.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        The labels.
+    """
     label_format = _format_of(path)
     label_format.check()
     if label_format.is_folder:
@@ -91,14 +110,14 @@ def read_labels(path: str | os.PathLike[str]) -> IdArray:
 
 
 def _in_order(tiles: Iterable[tuple[int, Any]], n_rows: int) -> Tiles:
-    """The labels of each tile, while they follow on each other and end at `n_rows`."""
+    """The labels of each tile; an error if tiles are missing, out of order or too long."""
     row = 0
     for first_row, tile in tiles:
         labels = np.asarray(tile)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise TypeError(
                 f"labels of row {first_row} on have shape {labels.shape} and dtype {labels.dtype}; "
-                "one integer per row is wanted"
+                "expected one integer per row"
             )
         if first_row != row or row + len(labels) > n_rows:
             raise ValueError(
@@ -140,7 +159,7 @@ def _write_parquet(path: Path, tiles: Tiles, n_rows: int) -> None:
 
 
 def _joined(tiles: Tiles, n_rows: int) -> Tiles:
-    """The same labels in fewer, larger pieces of at least `n_rows`, but for the last."""
+    """The same labels in blocks of at least `n_rows`, except for the last."""
     waiting: list[Int64Array] = []
     for labels in tiles:
         waiting.append(labels)
@@ -221,7 +240,7 @@ WHY_ZARR = ("io", "a .zarr folder of labels")
 
 @contextmanager
 def room_for(path: str | os.PathLike[str]) -> Iterator[None]:
-    """A full disk, in words."""
+    """Inside, a full disk raises an error that says so."""
     try:
         yield
     except OSError as error:
@@ -236,7 +255,7 @@ def room_for(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LabelFormat:
-    """How one kind of file is written and read."""
+    """How a file format is written and read."""
 
     write: Callable[[Path, Tiles, int], None]
     read: Callable[[Path], Int64Array]
@@ -257,7 +276,7 @@ def _format_of(path: str | os.PathLike[str]) -> LabelFormat:
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         raise ValueError(
-            f"{path} has the suffix {suffix!r}, which names no format for labels; "
+            f"{path} has the suffix {suffix!r}, which is not a format of labels; "
             f"use one of {', '.join(FORMATS)}"
         )
     return FORMATS[suffix]

@@ -1,15 +1,15 @@
 """Fitted models in one file: `save` and `load`.
 
 The file is a zip of ``manifest.json`` and of arrays in ``.npy`` format. It holds what `predict` and
-`transform` need and the report, but no labels and no code: loading makes objects from a fixed table
-of classes and never unpickles. The manifest::
+`transform` need and the report, but no labels and no code: loading makes objects of fixed
+tables of classes and never unpickles. The manifest::
 
     format, version     "mercer-model", 1
     mercer              the version of Mercer that wrote it
     class, parameters   the estimator and what its constructor takes
-    fitted              the learnt attributes; arrays by the name of their member
-    report              what `report_` tells
-    notes               what the program that wrote it wants to find again
+    fitted              the fitted attributes; arrays by the name of their member
+    report              the fit report
+    notes               for the program that wrote the file
     arrays              for each array: sha256, shape, dtype
     seal                "sha256": the zip's comment is the SHA-256 of the manifest
 
@@ -38,14 +38,16 @@ FORMAT, VERSION = "mercer-model", 1
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to one file, which `load` reads.
 
-    The file appears when it is whole; until then an older one under this name stays. Models with a
-    function as their kernel cannot be saved: a file holds no code. Of `random_state` only None and
-    numbers are kept, of fitted attributes not `labels_`.
+    The file is written under a temporary name and renamed when it is complete, so an older file of
+    this name is replaced as a whole or not at all. Models whose kernel is a function cannot be
+    saved: a file holds no code. Neither `labels_` nor the state of a random generator is kept.
 
     Parameters
     ----------
-    estimator : a fitted estimator of Mercer.
-    path : path of the file; what is there is replaced.
+    estimator : estimator or Segmenter
+        A fitted estimator of Mercer.
+    path : str or path
+        The file to write.
 
     Examples
     --------
@@ -85,16 +87,23 @@ def write_model(estimator: Any, path: str | os.PathLike[str], notes: dict[str, J
 
 
 def load(path: str | os.PathLike[str], *, max_memory: int | float | str | None = None) -> Any:
-    """The estimator that `save` wrote: it predicts what it did, to the last bit.
+    """Read an estimator that `save` wrote; its predictions are the same, bit for bit.
 
     Safe with files from anywhere: nothing in them is run, sizes are checked before anything is
     read, and a file that is damaged, foreign or of a newer format raises `ModelFileError`.
 
     Parameters
     ----------
-    path : path of the file.
-    max_memory : bytes or words like "500MB" that loading may take (else `BudgetError`); None is
-        what is free.
+    path : str or path
+        The file to read.
+    max_memory : int, float, str or None, default=None
+        Bytes, or text such as "500MB", that loading may use (else `BudgetError`); None is the free
+        memory.
+
+    Returns
+    -------
+    estimator or Segmenter
+        The fitted estimator.
 
     Examples
     --------
@@ -130,7 +139,7 @@ def read_model(
 
 
 def _check_format(manifest: dict[str, Json]) -> None:
-    """This is our format, in a version that can be read."""
+    """Refuse other formats, and versions that this one cannot read."""
     name, version = manifest.get("format"), manifest.get("version")
     demand(name == FORMAT, f"its manifest says format {reprlib.repr(name)}, not {FORMAT!r}")
     if type(version) is not int or version < 1:

@@ -22,6 +22,7 @@ from mercer.report import Report
 from mercer.rows.inputs import as_source
 
 SPARSE_COPIES = 6  # of a sparse matrix, at most, while it is checked, sorted or compared
+ESTIMATOR_OBJECTS = 1000  # that an estimator within another counts for: its report takes time
 SMALL_BYTES = 2**20  # of arrays, which may be named again without harm
 NEWER = "load it with the version that saved it, or a newer one"
 
@@ -187,6 +188,7 @@ class Unpacker:
 
     def _nested(self, tree: dict[str, Json]) -> Any:
         demand(isinstance(tree["estimator"], dict), "an estimator is not described")
+        self.allowance.count(ESTIMATOR_OBJECTS)
         return self.estimator(tree["estimator"])
 
 
