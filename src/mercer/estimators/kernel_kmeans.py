@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads
-from mercer._run.types import FloatArray, RandomState
+from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, kmeans_memory
 from mercer.estimators.preparation import prepare_problem
@@ -180,7 +181,6 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         approximation, kernel = self._parts()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         with self._running():
-            least_mean = LEAST_EXPLAINED / self.n_clusters
             problem = prepare_problem(
                 self,
                 X,
@@ -188,7 +188,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 rng=rng,
                 record=record,
                 kernel=kernel,
-                least_mean=least_mean,
+                least_mean=LEAST_EXPLAINED / self.n_clusters,
                 least_rows=self.n_clusters,
             )
             k = self._feasible_clusters(self.n_clusters, problem, record)
@@ -199,18 +199,12 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
                 factor = factor.dense(problem.sample, rng=rng, threads=threads)
             with record.stage("centres"):
-                partition = kmeans(
-                    factor.training_rows,
-                    problem.sample.weights,
-                    k,
-                    n_init=self.n_init,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    rng=rng,
-                    threads=threads,
-                )
+                F, sample_weights = factor.training_rows, problem.sample.weights
                 some = judges(problem.sample)
-                resampler = by_centers(factor.training_rows[some], problem.sample.weights[some], k)
+                how: Any = {"n_init": self.n_init, "max_iter": self.max_iter, "tol": self.tol}
+                partition = kmeans(F, sample_weights, k, rng=rng, threads=threads, **how)
+                resampler = by_centers(F[some], sample_weights[some], k)
+                del F
                 factor = factor.forget_training()  # what is held goes before all rows come
             if problem.source.n_rows > EXACT_ROWS:
                 with record.stage("full sweeps"):
@@ -222,39 +216,18 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 labels, weights = label_rows(decide, k, problem, threads=threads)
             explained = _explained_share(partition, problem, factor)
             self._warn_of_centers(partition, explained, k, record)
-            trust = diagnose(
-                FitEvidence(
-                    weights,
-                    labels,
-                    decide(),
-                    resampler,
-                    problem.kernel,
-                    trace_error=factor.trace_error,
-                    explained=explained,
-                ),
-                problem,
-                record,
+            evidence = FitEvidence(
+                weights,
+                labels,
+                decide(),
+                resampler,
+                problem.kernel,
+                trace_error=factor.trace_error,
+                explained=explained,
             )
-        order = numbering(weights, partition.centers)
-        inertia = partition.inertia * problem.weight_unit
-        fitted = self._common_state(problem, order, labels, weights) | {
-            "kernel_": factor.raw_kernel(),
-            "factor_": factor.forget_training(),
-            "cluster_centers_": partition.centers[order],
-            "inertia_": inertia,
-            "n_iter_": partition.n_iter,
-        }
-        return self._remember(
-            fitted,
-            problem,
-            approximation,
-            record,
-            inertia=inertia,
-            n_iter=partition.n_iter,
-            n_full_sweeps=partition.n_full_sweeps,
-            explained=explained,
-            trust=trust,
-        )
+            trust = diagnose(evidence, problem, record)
+        fit = KMeansFit(factor, partition, labels, weights, explained, trust)
+        return self._remember_fit(fit, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
         """The distance of each row to each centre in the factor's space: (n, k)."""
@@ -329,6 +302,31 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def _scores(self) -> LinearScores:
         return LinearScores.of_centers(self.factor_, self.cluster_centers_)
 
+    def _remember_fit(
+        self, fit: KMeansFit, problem: Problem, approximation: Approximation, record: Recorder
+    ) -> Any:
+        """All fitted state, at once and last."""
+        partition, order = fit.partition, numbering(fit.weights, fit.partition.centers)
+        inertia = partition.inertia * problem.weight_unit
+        fitted = self._common_state(problem, order, fit.labels, fit.weights) | {
+            "kernel_": fit.factor.raw_kernel(),
+            "factor_": fit.factor,
+            "cluster_centers_": partition.centers[order],
+            "inertia_": inertia,
+            "n_iter_": partition.n_iter,
+        }
+        return self._remember(
+            fitted,
+            problem,
+            approximation,
+            record,
+            inertia=inertia,
+            n_iter=partition.n_iter,
+            n_full_sweeps=partition.n_full_sweeps,
+            explained=fit.explained,
+            trust=fit.trust,
+        )
+
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
@@ -337,6 +335,18 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+@dataclass(frozen=True, slots=True)
+class KMeansFit:
+    """What a fit found, before it is remembered."""
+
+    factor: Any
+    partition: Partition
+    labels: IdArray | None
+    weights: FloatArray
+    explained: float
+    trust: Any
 
 
 def _explained_share(partition: Partition, problem: Problem, factor: Any) -> float:

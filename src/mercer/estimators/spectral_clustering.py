@@ -260,31 +260,27 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             seed = int(rng.integers(2**63))
             with record.stage("clusters"):
                 labeller, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
-                resampling = labeller.resample(
-                    factor, found, problem.sample, judges(problem.sample), k
-                )
+                some = judges(problem.sample)
+                resampling = labeller.resample(factor, found, problem.sample, some, k)
                 if not problem.source.in_memory:
                     factor = factor.forget_training()  # goes before all rows come
             with record.stage("labels"):
                 labels, weights = _label_all(labeller, factor, k, problem, threads=threads)
             factor_notes(factor, found.values, k, record, total_weight=float(weights.sum()))
             _warn_of_map(found, weights, k, problem, record)
-            trust = diagnose(
-                FitEvidence(
-                    weights,
-                    labels,
-                    labeller.labels(),
-                    by_cones(resampling, k),
-                    problem.kernel,
-                    is_graph=factor.is_graph,
-                    trace_error=factor.trace_error,
-                    n_clamped=found.n_clamped,
-                    eigenvalues=found.values,
-                    residuals=found.residuals,
-                ),
-                problem,
-                record,
+            evidence = FitEvidence(
+                weights,
+                labels,
+                labeller.labels(),
+                by_cones(resampling, k),
+                problem.kernel,
+                is_graph=factor.is_graph,
+                trace_error=factor.trace_error,
+                n_clamped=found.n_clamped,
+                eigenvalues=found.values,
+                residuals=found.residuals,
             )
+            trust = diagnose(evidence, problem, record)
         fit = SpectralFit(found, labeller, labels, weights, ranking, n_iter, seed, trust)
         return self._remember_fit(fit, problem, approximation, record)
 
