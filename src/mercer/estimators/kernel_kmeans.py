@@ -20,10 +20,9 @@ from mercer.estimators.needs import Sweep, Work, kmeans_memory
 from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
 from mercer.factors.dense import LinearScores
-from mercer.factors.names import as_dense_approximation
+from mercer.factors.names import as_dense_approximation, kernel_for
 from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
-from mercer.kernels.registry import as_kernel
 from mercer.linalg.lloyd import Partition
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import FULL_SWEEPS, label_rows, refine_centers
@@ -257,10 +256,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         approximation = as_dense_approximation(
             self.approximation, self.rank, default_rank=DEFAULT_RANK
         )
-        own = approximation.default_kernel
-        kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
-        approximation.check(kernel)
-        return approximation, kernel
+        return approximation, kernel_for(approximation, self.kernel, self.gamma)
 
     def _warn_of_centers(
         self, partition: Partition, explained: float, k: int, record: Recorder

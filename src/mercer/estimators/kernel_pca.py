@@ -23,9 +23,9 @@ from mercer.estimators.needs import Work, component_memory
 from mercer.estimators.preimage import PreImage, fit_preimage
 from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
-from mercer.factors.names import as_dense_approximation
+from mercer.factors.names import as_dense_approximation, kernel_for
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.registry import as_kernel, is_precomputed
+from mercer.kernels.registry import is_precomputed
 from mercer.linalg.products import row_products
 from mercer.rows.rows import BlockRows, Rows, cast, part
 from mercer.rows.source import Source, spans
@@ -227,7 +227,7 @@ class KernelPCA(Transformer):
         approximation = as_dense_approximation(
             self.approximation, self.rank, default_rank=DEFAULT_RANK
         )
-        approximation.check(as_kernel(self.kernel, self.gamma))
+        kernel_for(approximation, self.kernel, self.gamma)  # refuses what cannot work
         return approximation
 
     def _preimage(

@@ -31,9 +31,9 @@ from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, eigen_memory, point_memory
 from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation, Factor, SpectralMap
-from mercer.factors.names import as_approximation
+from mercer.factors.names import as_approximation, kernel_for
 from mercer.factors.problem import Problem, fit_factor
-from mercer.kernels.registry import as_kernel, is_precomputed
+from mercer.kernels.registry import is_precomputed
 from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.assignment import label_rows
@@ -378,10 +378,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         )
         if self.ensemble is not None:
             approximation = approximation.for_ensemble()
-        own = approximation.default_kernel
-        kernel = as_kernel(own if self.kernel is None else self.kernel, self.gamma)
-        approximation.check(kernel)
-        return approximation, kernel
+        return approximation, kernel_for(approximation, self.kernel, self.gamma)
 
     def _is_self_scaled(self, approximation: Approximation) -> bool:
         is_auto = isinstance(self.gamma, str) and self.gamma == "auto"

@@ -15,6 +15,8 @@ from mercer.factors.landmarks import Landmarks
 from mercer.factors.neighbors import Neighbors
 from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized
+from mercer.kernels.base import Kernel
+from mercer.kernels.registry import as_kernel
 
 NAMES: dict[str, type[Approximation]] = {
     "binning": RandomBinning,
@@ -67,3 +69,11 @@ def as_dense_approximation(approximation: Any, rank: Any, *, default_rank: Any) 
             f"one of {dense}, or use SpectralClustering"
         )
     return made
+
+
+def kernel_for(approximation: Approximation, kernel: Any, gamma: Any) -> Kernel:
+    """What the user wrote as kernel, None being the approximation's own, if both agree."""
+    own = approximation.default_kernel
+    resolved = as_kernel(own if kernel is None else kernel, gamma)
+    approximation.check(resolved)
+    return resolved
