@@ -151,7 +151,7 @@ def _choices() -> Iterable[tuple[str, str, str]]:
         "an unknown number of clusters or bandwidth",
         '`KernelSpectralClustering("auto")`, `mercer tune`',
         f"{searched['pairs']} pairs of K and bandwidth compared in {searched['wall']:.1f} s by "
-        f"{searched['threads']} threads, paper 004's program "
+        f"{searched['threads']} threads, the paper's own program "
         f"{tuning['reference_program_seconds']} s ([004](results/004.md))",
     )
     yield (
