@@ -1,4 +1,4 @@
-"""Does `report_.trust` tell failures from good fits? `python -m benchmarks.trust [--data DIR]`.
+"""Does `report_.trust` separate failures from good fits? `python -m benchmarks.trust [--data DIR]`.
 
 What counts was written down before the thresholds: against the known classes, a fit is
   a failure  if ARI < 0.2, or n_clusters is off by a factor of three or more and ARI < 0.4;
@@ -241,11 +241,11 @@ def _rates(result: dict[str, Any]) -> list[str]:
 
 
 def _fits(part: str, rows: list[dict[str, Any]], most: int | None) -> list[str]:
-    told = f"At most {most:,} rows of each set." if most else ""
+    limit = f"At most {most:,} rows of each set." if most else ""
     lines = [
         f"## {part.capitalize()}",
         "",
-        told,
+        limit,
         "",
         "| data | method | setting | K | ARI | NMI | truth | grade | poor evidence |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -29,7 +29,7 @@ DESK, PHONE = {"width": 1280, "height": 980}, {"width": 390, "height": 844}
 
 def main() -> None:
     digits = load_digits(as_frame=True).data
-    SpectralClustering(10, random_state=0).fit(digits)  # compiles: the next one tells its own time
+    SpectralClustering(10, random_state=0).fit(digits)  # compiles; the next one is timed
     by_digits = SpectralClustering(10, random_state=0).fit(digits)
     many, _ = rings(100_000, random_state=0)
     by_search = KernelSpectralClustering("auto", random_state=0).fit(many)

@@ -148,10 +148,10 @@ def _choices() -> Iterable[tuple[str, str, str]]:
         "([speed-kmeans](results/speed-kmeans.md), [003](results/003.md))",
     )
     yield (
-        "no idea how many clusters, or of which width",
+        "an unknown number of clusters or bandwidth",
         '`KernelSpectralClustering("auto")`, `mercer tune`',
         f"{searched['pairs']} pairs of K and bandwidth compared in {searched['wall']:.1f} s by "
-        f"{searched['threads']} threads, paper 004's program "
+        f"{searched['threads']} threads, the paper's own program "
         f"{tuning['reference_program_seconds']} s ([004](results/004.md))",
     )
     yield (
@@ -181,7 +181,7 @@ def _choices() -> Iterable[tuple[str, str, str]]:
         "([speed-memory](results/speed-memory.md))",
     )
     yield (
-        "rows that keep coming; hundreds of clusters of very unequal sizes",
+        "a stream of rows; hundreds of clusters of very unequal sizes",
         "`StreamingKernelKMeans(k).partial_fit(batch)`",
         f"{stream['rows']:,} × 64 rows, 1,000 clusters of zipf sizes: NMI {stream['nmi']:.3f} in "
         f"{stream['cpu_seconds'] / 60:.0f} minutes, MiniBatchKMeans {stream['peer_nmi']:.3f} in "

@@ -46,7 +46,7 @@ PUBLISHED = {  # CIFAR-100, Table 4 (m: seconds, NMI in per cent) and Table 5 (p
     "m": {5000: (6192, 9.54), 10_000: (18_256, 9.76), 20_000: (49_887, 12.23)},
     "p": {1000: (49_887, 12.23), 5000: (52_073, 12.09), 15_000: (55_062, 14.00)},
 }
-GAMMAS = (0.1, 1.0, 10.0, 100.0)  # of Fig. 1, which does not tell its bandwidth
+GAMMAS = (0.1, 1.0, 10.0, 100.0)  # of Fig. 1, which does not state its bandwidth
 LEAST_CHANCE = 1e-9  # beside the largest, so that there are always 50 rows to draw
 FEW_CENTERS = 100  # up to here every method is tried
 BUFFER = {"initial_size": 3000, "max_size": 3000, "batch_size": 5000}  # for more of them
@@ -89,7 +89,7 @@ def run(data: str | None, *, quick: bool = False, jobs: int = 1, part: str | Non
         "families": families,
     }
     for name in PARTS if part is None else (part,):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore", MercerWarning)
             made = makers[name](folder, quick)
@@ -97,7 +97,7 @@ def run(data: str | None, *, quick: bool = False, jobs: int = 1, part: str | Non
                 found["machine"] = machine()
                 write(f"000{suffix}", found, text(found))
                 draw(found, RESULTS / f"000{suffix}.png")
-        print(f"{name}: {time.perf_counter() - begun:.0f} s", flush=True)
+        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
 
 
 def coverage(folder: Path, quick: bool) -> dict[str, dict[str, float]]:
@@ -328,9 +328,9 @@ def measured(make: Callable[[int], Any], X: Any, y: Any, *, seeds: int = 2) -> d
     """Mean NMI and CPU seconds over a few seeds."""
     scores, seconds = [], []
     for seed in range(seeds):
-        begun = time.process_time()
+        start = time.process_time()
         labels = make(seed).fit_predict(X)
-        seconds.append(time.process_time() - begun)
+        seconds.append(time.process_time() - start)
         scores.append(normalized_mutual_info(y, labels))
     return {"nmi": float(np.mean(scores)), "seconds": float(np.mean(seconds))}
 
@@ -387,9 +387,9 @@ def text(found: dict[str, Any]) -> str:
             heads = [other for other in found[name][0] if other != key]
             rows = [[r[key], *(cell(r[h]) for h in heads)] for r in found[name]]
             lines += ["", f"## {title}", "", table([key, *heads], rows), ""]
-            told = "; ".join(f"{key} = {n:,}: {v[1]} % in {v[0]:,} s"
-                             for n, v in PUBLISHED[key].items())  # fmt: skip
-            lines += [f"Published, CIFAR-100: {told}."]
+            published = "; ".join(f"{key} = {n:,}: {v[1]} % in {v[0]:,} s"
+                                  for n, v in PUBLISHED[key].items())  # fmt: skip
+            lines += [f"Published, CIFAR-100: {published}."]
     for name, title, key in (
         ("rows", "Fig. 3: N (100 clusters, d = 64)", "n"),
         ("clusters", "Fig. 4: C (20,000 rows, d = 64)", "C"),
@@ -445,7 +445,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 
 def verdict(rows: dict[str, Any]) -> str:
-    """Is a stream better than both MiniBatchKMeans and Nyström + k-means, and how much dearer?"""
+    """Is a stream better than both MiniBatchKMeans and Nyström + k-means, and how much slower?"""
     names = [name for name in ("MiniBatchKMeans", "Nyström + k-means") if name in rows]
     peers, both = [rows[name] for name in names], " and ".join(names)
     ours = {n: r for n, r in rows.items() if n.startswith("streaming")}

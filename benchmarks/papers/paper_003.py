@@ -253,10 +253,10 @@ def ours(factor: Any, sample: Any, k: int, tol: float) -> Any:
 
     def solve() -> Any:
         graph, w = BinGraph(factor), sample.weights
-        alone, is_tied = graph.diagonal(), graph.is_connected()
-        degrees = graph.product(w) + np.maximum(alone, 1 - is_tied) * w
-        known = part_vectors(graph, np.where(is_tied, w * degrees, 0.0), k)
-        A = graph.operator(np.where(is_tied, np.sqrt(w / degrees), 0.0), alone)
+        alone, is_connected = graph.diagonal(), graph.is_connected()
+        degrees = graph.product(w) + np.maximum(alone, 1 - is_connected) * w
+        known = part_vectors(graph, np.where(is_connected, w * degrees, 0.0), k)
+        A = graph.operator(np.where(is_connected, np.sqrt(w / degrees), 0.0), alone)
         rng = np.random.default_rng(0)
         pairs = leading_eigenpairs(A, k, tol=tol, known=known, complete=True, rng=rng)
         return pairs.values, pairs.vectors

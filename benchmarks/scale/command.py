@@ -51,10 +51,10 @@ def _cluster(script: Path, path: Path, options: list[str]) -> dict[str, Any]:
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with Watch(process.pid) as watch:
-        told, trouble = process.communicate()
+        output, trouble = process.communicate()
     if process.returncode:
         raise SystemExit(trouble)
-    report = json.loads(told)
+    report = json.loads(output)
     report = report.get("report", report)
     return {
         "wall": watch.wall,

@@ -16,7 +16,7 @@ FEATURES, CLUSTERS = 16, 10
 
 
 def generate(path: Path, n_rows: int) -> Path:
-    """Ten blobs in 16 float32 columns, written piece by piece."""
+    """Ten blobs in 16 float32 columns, written block by block."""
     rng = np.random.default_rng(0)
     centers = rng.normal(scale=3.0, size=(CLUSTERS, FEATURES)).astype(np.float32)
     header = {"descr": "<f4", "fortran_order": False, "shape": (n_rows, FEATURES)}

@@ -102,7 +102,7 @@ def _passes(X: Any) -> dict[str, Callable[[Any], Any]]:
     kmeans = mercer.KernelKMeans(CLUSTERS, rank=RANK, random_state=0).fit(X)
     spectral = mercer.SpectralClustering(CLUSTERS, rank=LANDMARKS, random_state=0).fit(X)
     assignment = LinearScores.of_centers(kmeans.factor_, kmeans.cluster_centers_)
-    counts = LabelCounts(spectral._labels_by().labels, CLUSTERS, keeps_labels=False)
+    counts = LabelCounts(spectral._fitted_labeller().labels, CLUSTERS, keeps_labels=False)
     return {
         f"full sweep, rank {RANK}": partial(_sweep, NearestSums(assignment)),
         f"labels, {LANDMARKS:,} landmarks": partial(_sweep, counts),

@@ -138,14 +138,14 @@ def one_fit(estimator: Any, path: Path) -> dict[str, Any]:
     from mercer._run.budget import give_back
 
     give_back()
-    before, started, told = memory_now(), time.perf_counter(), {}
+    before, started, refusal = memory_now(), time.perf_counter(), {}
     reset_peak()
     try:
         estimator.fit(str(path))
     except BudgetError as error:
-        told = {"refused": str(error)}
+        refusal = {"refused": str(error)}
     seconds = time.perf_counter() - started
-    return {"before": before, "held": peak_memory() - before, "seconds": seconds, **told}
+    return {"before": before, "held": peak_memory() - before, "seconds": seconds, **refusal}
 
 
 def memory_now() -> int:
@@ -166,7 +166,7 @@ def _status(name: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) * 1024
-    raise OSError(f"the system does not tell {name}")
+    raise OSError(f"the system does not report {name}")
 
 
 def _write(results: list[dict[str, Any]], about: Any, n_rows: int) -> None:

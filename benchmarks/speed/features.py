@@ -18,7 +18,7 @@ from mercer import KernelFeatures
 SETS = (("pendigits", None), ("shuttle", None), ("mnist", 30_000))
 RANK = 256
 SEEDS = range(5)  # of the error; seed 0 is timed
-SAMPLE = 2000  # rows whose kernel matrix tells the error
+SAMPLE = 2000  # rows whose kernel matrix measures the error
 GOAL = 0.7  # the error of random pivots over Nystroem's
 EQUAL = 1.05  # errors within this ratio count as equal
 

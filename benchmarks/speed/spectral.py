@@ -306,7 +306,7 @@ def _compile() -> float:
             X = rng.normal(size=(12_000, d)).astype(dtype)
             for ensemble in (None, 2):
                 _fit(SpectralClustering(3, rank=50, ensemble=ensemble, random_state=0), X)
-    X = rng.normal(size=(110_000, 2))  # more rows than choose: labels come from a pass of their own
+    X = rng.normal(size=(110_000, 2))  # more than the sample: labels come from a pass of their own
     _fit(SpectralClustering(3, rank=50, random_state=0), X)
     return time.process_time() - start
 

@@ -141,14 +141,14 @@ def stream_million(family: str, n_rows: int = ROWS) -> None:
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model = StreamingKernelKMeans(K, **SIZES, batch_size=BATCH, n_init=1, n_jobs=2, random_state=0)
     steps, buffers = [], []
-    begun = time.process_time()
+    cpu_before = time.process_time()
     for start in range(0, n_rows, STEP):
         before = time.process_time()
         model.partial_fit(X[start : start + STEP])
         steps.append(time.process_time() - before)
         buffers.append(model.report_.stream["buffer"])
         print(start + STEP, round(steps[-1], 1), model.report_.stream, file=sys.stderr, flush=True)
-    fit_seconds = time.process_time() - begun
+    fit_seconds = time.process_time() - cpu_before
     before = time.process_time()
     labels = model.predict(X)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -162,13 +162,13 @@ def stream_million(family: str, n_rows: int = ROWS) -> None:
         "peak_bytes": 1024 * peak,
         "rows_bytes": X.nbytes,
         "held_before_bytes": 1024 * held,
-        "told_nmi": told(model, X, y),
+        "told_nmi": nmi_of_known_clusters(model, X, y),
         **model.report_.stream,
     }
     print(json.dumps(found))
 
 
-def told(model: StreamingKernelKMeans, X: np.ndarray, y: np.ndarray) -> float:
+def nmi_of_known_clusters(model: StreamingKernelKMeans, X: np.ndarray, y: np.ndarray) -> float:
     """NMI if the true clusters of the buffer's rows were known: the most that it could do."""
     graph = model.stream_.graph
     hashes = row_hashes(graph.format.apply(X))
@@ -245,12 +245,12 @@ def text(found: dict[str, Any]) -> str:
         if name not in found:
             continue
         m, how = found[name], FAMILIES[name]
-        most = m.get("told_nmi", float("nan"))  # results of old do not have it
+        most = m.get("told_nmi", float("nan"))  # older results do not have it
         lines += [
             "",
             f"{title} (means of deviation {how['separation']}): NMI {m['nmi']:.3f} in "
-            f"{m['cpu_seconds']:.0f} s ({most:.3f} if the buffer's rows were told their "
-            f"true clusters; labels of all rows: "
+            f"{m['cpu_seconds']:.0f} s ({most:.3f} if the true clusters of the buffer's rows "
+            f"were known; labels of all rows: "
             f"{m['predict_cpu_seconds']:.0f} s); MiniBatchKMeans {m['peer_nmi']:.3f} in "
             f"{m['peer_cpu_seconds']:.0f} s. {m['peak_bytes'] / 1e9:.2f} GB. Seconds per "
             f"{STEP:,} rows: "

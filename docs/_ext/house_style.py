@@ -1,4 +1,4 @@
-"""Docstrings and pages as this project writes them, told to Sphinx.
+"""Docstrings and pages as this project writes them, translated for Sphinx.
 
 * ``rank : number of pivots at most`` in a list of parameters is a name and words about it, not a
   name and a type.

@@ -43,7 +43,7 @@ for panel, (name, method) in zip(panels, methods.items(), strict=True):
 # -------------------------------
 #
 # Every fit keeps a report: the kernel and how its bandwidth came about, eigenvalues, stages with
-# their time and memory, and warnings in words.
+# their time and memory, and warnings.
 
 model = methods["SpectralClustering"]
 print(model.report_)

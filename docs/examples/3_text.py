@@ -40,8 +40,8 @@ print(documents[0])
 # Clusters of directions
 # ----------------------
 #
-# ``approximation="cholesky"`` takes any kernel: a few documents are pivots, every other one is told
-# by its likeness to them.
+# ``approximation="cholesky"`` takes any kernel: a few documents are pivots, and every other one is
+# described by its similarity to them.
 
 from mercer import SpectralClustering
 from mercer.metrics import adjusted_rand

@@ -30,8 +30,8 @@ for panel, title in zip(panels, ("photograph", "borders", "mean colours"), stric
 # --------------------------
 #
 # A :class:`~mercer.image.Segmenter` keeps what it learnt: the same numbers for the same kinds of
-# pixels in another picture. Pixels are told by their colour (in CIELAB, where distances are nearer
-# to what we see) and their place within the picture.
+# pixels in another picture. Pixels are described by their colour (in CIELAB, where distances are
+# nearer to what we see) and their place within the picture.
 
 from mercer.image import Segmenter
 

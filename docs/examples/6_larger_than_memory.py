@@ -66,7 +66,7 @@ panel.set(title="twelve clusters in 16 dimensions", xticks=[], yticks=[])
 # The same in a shell is
 # ``mercer cluster rows.npy -k 12 --max-memory 128MB --seed 0 --out labels.npy``.
 #
-# What cannot fit is refused before the work, with what would:
+# A fit that needs more is refused before the work; the error suggests settings that would fit:
 
 from mercer import BudgetError, KernelKMeans
 
