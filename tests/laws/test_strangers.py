@@ -11,11 +11,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import test_estimator_laws
 import test_factor_laws
+from sklearn.utils._param_validation import Interval
 from typer.testing import CliRunner
 
 from mercer import KernelKMeans, SpectralClustering, load
@@ -101,11 +104,16 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(NAMES, "even", EvenPivots)  # the one line
 
 
-LAWS = {
-    name: law
-    for name, law in vars(test_factor_laws).items()
-    if name.startswith("test_") and "make" in inspect.signature(law).parameters
-}
+def laws_in(module: Any) -> dict[str, Any]:
+    """The laws that a module tries on everything in a table."""
+    return {
+        name: law
+        for name, law in vars(module).items()
+        if name.startswith("test_") and "make" in inspect.signature(law).parameters
+    }
+
+
+LAWS, ESTIMATOR_LAWS = laws_in(test_factor_laws), laws_in(test_estimator_laws)
 
 CASES = [
     (name, dtype)
@@ -175,7 +183,17 @@ class KernelCenters(Clusterer):
         "cluster_centers_": "(k, r) float, finite",
         "cluster_weights_": "(k,) float, finite",
     }
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "kernel": "no_validation",
+        "gamma": "no_validation",
+        "approximation": "no_validation",
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "max_memory": "no_validation",
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": "no_validation",
+    }
 
     def __init__(
         self,
@@ -201,15 +219,25 @@ class KernelCenters(Clusterer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelCenters:
+        self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         approximation = self._approximation()
         with self._running():
-            problem = prepare_problem(self, X, sample_weight, rng=rng, record=record)
+            problem = prepare_problem(
+                self,
+                X,
+                sample_weight,
+                rng=rng,
+                record=record,
+                least_mean=0.5 / self.n_clusters,
+                least_rows=self.n_clusters,
+            )
+            k = self._feasible_clusters(self.n_clusters, problem, record)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
                 factor = factor.dense(problem.sample, rng=rng, threads=threads)
             F, weights = factor.weighted_rows(problem.sample)
-            centers = F[_far_apart(F, self.n_clusters)].astype(np.float64)
+            centers = F[_far_apart(F, k)].astype(np.float64)
             some = judges(problem.sample)
             decide = LinearScores.of_centers(factor.forget_training(), centers).labels
             with record.stage("labels"):
@@ -248,6 +276,10 @@ class KernelCenters(Clusterer):
         return Work(self._approximation(), sample_rows, (Sweep("labels"),), k, solving=solving)
 
 
+def _make(n_clusters: int = 3, **parameters: Any) -> KernelCenters:
+    return KernelCenters(n_clusters, **{"random_state": 0} | parameters)
+
+
 def _far_apart(F: FloatArray, k: int) -> list[int]:
     """Rows that differ most: each the farthest from those before it."""
     chosen = [0]
@@ -266,10 +298,19 @@ def _estimator_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, "centers", place)  # the command line
 
 
+@pytest.mark.parametrize("name", ESTIMATOR_LAWS)
+def test_the_estimator_obeys_the_laws(name, monkeypatch):
+    given = {"make": _make, "seed": 0, "dtype": np.float64, "monkeypatch": monkeypatch}
+    ESTIMATOR_LAWS[name](
+        **{key: given[key] for key in inspect.signature(ESTIMATOR_LAWS[name]).parameters}
+    )
+
+
 @pytest.mark.usefixtures("_estimator_registered")
 def test_a_new_estimator_has_everything_that_others_have(tmp_path):
     X, y = blobs(600, n_clusters=3, random_state=0)
     model = KernelCenters(3, random_state=0).fit(X)
+    assert model.factor_.rank <= 64
     assert adjusted_rand(y, model.labels_) > 0.9
     assert np.array_equal(model.predict(X), model.labels_)
     assert np.array_equal(np.r_[model.predict(X[:7]), model.predict(X[7:])], model.labels_)

@@ -41,7 +41,10 @@ def parameters_of(place: str) -> dict[str, Parameter]:
     described = describe_parameters(ast.get_docstring(node) or "")
     constraints: dict[str, ast.expr] = {}
     if isinstance(node, ast.ClassDef):
-        constraints = _items(_find(node.body, "_parameter_constraints"))
+        written = _find(node.body, "_parameter_constraints")
+        if not isinstance(written, ast.Dict):
+            raise TypeError(f"_parameter_constraints of {place} must be written out as one dict")
+        constraints = _items(written)
         node = _find(node.body, "__init__")
     return {
         argument.arg: Parameter(

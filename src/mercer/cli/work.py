@@ -44,7 +44,7 @@ def load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> Any
     resources = {"max_memory": max_memory, "n_jobs": n_jobs}
     given = {name: value for name, value in resources.items() if value is not None}
     model = load(path, max_memory=max_memory)
-    if not model.reads_rows:
+    if not model._reads_rows:
         raise ValueError(
             f"{path} holds a {type(model).__name__}, which labels images instead of rows; use "
             "mercer.load(path).predict(image) in Python"

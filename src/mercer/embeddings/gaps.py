@@ -59,8 +59,8 @@ def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Reco
         record.warn(
             f"the graph falls into {parts if parts < len(values) else 'more than ' + str(k)} "
             f"unconnected parts, but {k} clusters were asked for: which parts share a cluster is "
-            "arbitrary; ask for more clusters, or tie rows to more others (a smaller gamma, more "
-            "neighbours)"
+            "arbitrary; ask for more clusters, or connect rows to more others (a smaller gamma, "
+            "more neighbours)"
         )
         return
     if len(values) <= k:
@@ -69,7 +69,7 @@ def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Reco
     if error > UNSOLVED:
         record.warn(
             f"the eigensolver did not converge (its error is {error:.1e}): the labels may be far "
-            "from what the graph says; try another eigen_solver, or tie rows more closely (a "
+            "from what the graph says; try another eigen_solver, or connect rows more closely (a "
             "smaller gamma, more neighbours)"
         )
     elif gap < 10 * error:

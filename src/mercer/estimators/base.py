@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 class Estimator(BaseEstimator):
     """An estimator that plans, saves and runs functions over the rows of any source."""
 
-    reads_rows = True  # a Segmenter reads images
+    _reads_rows = True  # a Segmenter reads images
 
-    # What model files hold of the fitted attributes, as `mercer._run.records` specifies; r is the
-    # rank of the factor.
+    # What model files hold of the fitted attributes, as `mercer._run.records` specifies; r: rows of
+    # the vectors that the factor's labeller takes.
     _fitted_fields: ClassVar[dict[str, Any]] = {
         "kernel_": Kernel,
         "factor_": DenseFactor,
@@ -164,7 +164,7 @@ class Estimator(BaseEstimator):
             fitted["feature_names_in_"] = np.asarray(source.feature_names, dtype=object)
         return fitted
 
-    def automatic_choice(self) -> Any:
+    def _automatic_choice(self) -> Any:
         """The `Selection` behind an automatic bandwidth or number of clusters, or None."""
         return vars(self).get("selection_")
 
@@ -244,9 +244,9 @@ class Clusterer(ClusterMixin, Estimator):
     sent to other processes.
     """
 
-    compares_at_once = False  # many bandwidths and numbers of clusters, without a fit for each
+    _compares_at_once = False  # many bandwidths and numbers of clusters, without a fit for each
 
-    def default_criterion(self) -> str:
+    def _default_criterion(self) -> str:
         """The criterion that `mercer.selection.search` judges this estimator's models by."""
         return "bas"
 

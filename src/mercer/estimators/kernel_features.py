@@ -15,8 +15,9 @@ from mercer.estimators.base import Transformer
 from mercer.estimators.needs import Work, dense_memory
 from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
-from mercer.factors.names import as_dense_approximation
+from mercer.factors.names import as_dense_approximation, kernel_for
 from mercer.factors.problem import Problem, fit_factor
+from mercer.kernels.base import Kernel
 from mercer.rows.source import Source
 
 DEFAULT_RANK = 256
@@ -135,13 +136,13 @@ class KernelFeatures(Transformer):
     def _fit(self, X: Any, sample_weight: Any) -> tuple[Problem, FloatArray | None]:
         """The problem, and F of its sample in the sample's order."""
         self._validate_params()
-        approximation = self._approximation()
+        approximation, kernel = self._parts()
         rng, record = as_generator(self.random_state), Recorder()
         with self._running():
             enough = approximation.enough_rows()
             most = None if enough is None else max(enough, LEAST_DRAW)
             problem = prepare_problem(
-                self, X, sample_weight, rng=rng, record=record, most_rows=most
+                self, X, sample_weight, rng=rng, record=record, kernel=kernel, most_rows=most
             )
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=n_threads(self.n_jobs))
@@ -150,13 +151,16 @@ class KernelFeatures(Transformer):
         return problem, factor.training_rows
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        approximation = self._approximation()
+        approximation, _ = self._parts()
         enough = approximation.enough_rows()
         most = sample_rows if enough is None else min(max(enough, LEAST_DRAW), sample_rows)
         return Work(approximation, most, solving=dense_memory, sample_rows=most)
 
-    def _approximation(self) -> Approximation:
-        return as_dense_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+    def _parts(self) -> tuple[Approximation, Kernel]:
+        approximation = as_dense_approximation(
+            self.approximation, self.rank, default_rank=DEFAULT_RANK
+        )
+        return approximation, kernel_for(approximation, self.kernel, self.gamma)
 
     def _rows(self, source: Source) -> FloatArray:
         return self._transformed(source, self.factor_.raw_row_function, source.dtype)

@@ -25,6 +25,7 @@ from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
 from mercer.factors.names import as_dense_approximation, kernel_for
 from mercer.factors.problem import Problem, fit_factor
+from mercer.kernels.base import Kernel
 from mercer.kernels.registry import is_precomputed
 from mercer.linalg.products import row_products
 from mercer.rows.rows import BlockRows, Rows, cast, part
@@ -159,10 +160,10 @@ class KernelPCA(Transformer):
     def _fit(self, X: Any, sample_weight: Any) -> Problem:
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
-        approximation = self._approximation()
+        approximation, kernel = self._parts()
         solver: Any = self.eigen_solver
         with self._running():
-            problem = prepare_problem(self, X, sample_weight, rng=rng, record=record)
+            problem = prepare_problem(self, X, sample_weight, rng=rng, record=record, kernel=kernel)
             with record.stage("factor"):
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
                 factor = factor.principal_form(problem.sample, rng=rng, threads=threads)
@@ -221,14 +222,13 @@ class KernelPCA(Transformer):
         return rows
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        return Work(self._approximation(), sample_rows, solving=component_memory)
+        return Work(self._parts()[0], sample_rows, solving=component_memory)
 
-    def _approximation(self) -> Approximation:
+    def _parts(self) -> tuple[Approximation, Kernel]:
         approximation = as_dense_approximation(
             self.approximation, self.rank, default_rank=DEFAULT_RANK
         )
-        kernel_for(approximation, self.kernel, self.gamma)  # refuses what cannot work
-        return approximation
+        return approximation, kernel_for(approximation, self.kernel, self.gamma)
 
     def _preimage(
         self, factor: Any, found: PrincipalMap, problem: Problem, *, rng: np.random.Generator

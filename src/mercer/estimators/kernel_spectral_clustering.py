@@ -152,7 +152,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     3
     """
 
-    compares_at_once = True
+    _compares_at_once = True
 
     _fitted_fields: ClassVar[dict[str, Any]] = Clusterer._fitted_fields | {
         "eigenvalues_": "(k-1,) float, finite",
@@ -347,7 +347,12 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _parts(self, n_clusters: int) -> Any:
         """The approximation, after what cannot work with it is refused."""
-        approximation = as_approximation(self.approximation, self.rank, default_rank=DEFAULT_RANK)
+        approximation = as_approximation(
+            self.approximation,
+            self.rank,
+            default_rank=DEFAULT_RANK,
+            suits=lambda kind: not kind.is_sparse,
+        )
         if approximation.is_sparse:
             raise ValueError(
                 f"weighted kernel PCA needs a dense factor, not {type(approximation).__name__}: "
@@ -427,8 +432,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         )
         if not is_auto and not selection.is_feasible:
             record.warn(
-                "no bandwidth around the neighbour rule gives a graph that tells the clusters "
-                "apart; the rule's own was taken: raise rank, or choose gamma yourself"
+                "no bandwidth around the neighbour rule gives a graph that separates the "
+                "clusters; the rule's own was taken: raise rank, or choose gamma yourself"
             )
             return problem, asked, None
         best = selection.demand_feasible().best
@@ -570,7 +575,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         sweeps = (Sweep("labels"),)
         return Work(self._parts(k), n_train, sweeps, k, trial, solving, dense_memory)
 
-    def default_criterion(self) -> str:
+    def _default_criterion(self) -> str:
         return self.encoding
 
     def _labeller(self) -> Any:

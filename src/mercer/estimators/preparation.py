@@ -139,7 +139,7 @@ def _precomputed_sample(
     if not (isinstance(K, np.ndarray) or is_graph) or shape is None or shape[0] != shape[1]:
         kind = "square matrix of affinities" if takes_graph else "dense square matrix k(X, X)"
         raise ValueError(
-            f"kernel='precomputed' wants a {kind}, but X is {type(K).__name__} of shape {shape}"
+            f"kernel='precomputed' needs a {kind}, but X is {type(K).__name__} of shape {shape}"
         )
     K = sp.csr_array(K, dtype=np.float64) if is_graph else np.asarray(K, source.dtype)
     items = np.arange(K.shape[0]) if weights is None else np.flatnonzero(weights > 0)

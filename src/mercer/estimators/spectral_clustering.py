@@ -50,7 +50,6 @@ from mercer.rows.source import Source
 from mercer.trust.diagnosis import diagnose
 
 MOST_CLUSTERS = 15  # that n_clusters="auto" looks at
-SELF_SCALED = "gamma by the mean distance of rows to their landmarks"
 
 
 class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -246,7 +245,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 takes_graph=approximation.takes_graph,
             )
             if is_self_scaled:
-                problem = replace(problem, kernel=None, bandwidth=SELF_SCALED)
+                problem = replace(problem, kernel=None, bandwidth=approximation.own_bandwidth)
             most = self._most_clusters(problem, record)
             with record.stage("factor"):
                 factor = self._factor(approximation, problem, most, rng=rng, threads=threads)
@@ -494,8 +493,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         is_whole = source.in_memory and sample_rows == source.n_rows
         most = 1 if self.n_clusters == "auto" else int(self.n_clusters)
         sweeps = () if is_whole and approximation.labels_training else (Sweep("labels"),)
-        n_vectors = (MOST_CLUSTERS if self.n_clusters == "auto" else most) + 1
-        n_vectors *= 1 if self.ensemble is None else WIDEST
+        n_vectors = self._n_vectors(MOST_CLUSTERS if self.n_clusters == "auto" else most)
         solving, kept = partial(eigen_memory, n_vectors), partial(point_memory, n_vectors)
         return Work(approximation, sample_rows, sweeps, most, solving=solving, kept=kept)
 
@@ -520,6 +518,9 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             "kernel_": ordered.factor.raw_kernel(),
             "factor_": ordered.factor,
             "eigenvalues_": found.values,
+            "consensus_": ordered.consensus,
+            "vectors_": ordered.vectors,
+            "directions_": None if ordered.consensus is not None else ordered.directions,
             "n_clusters_": k,
             "n_clusters_ranking_": fit.ranking,
             "n_iter_": fit.n_iter,
@@ -527,7 +528,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             "seed_": fit.seed,
         }
         return self._remember(
-            fitted | ordered.fitted_state(),
+            fitted,
             problem,
             approximation,
             record,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -39,7 +39,8 @@ class Approximation(BaseEstimator):
 
     default_kernel = "rbf"  # what kernel=None stands for
     default_rank: Any = 256  # of the approximation given by name
-    scales_itself = False  # without a kernel and gamma, the graph chooses its own bandwidth
+    scales_itself = False  # without a kernel and gamma, the graph chooses its own bandwidth:
+    own_bandwidth = ""  # which it says in words
     takes_graph = False  # X itself is the graph
     is_sparse = False  # the factor has edges or bins, and no training rows
     has_dense_form = True  # `Factor.dense` gives features
@@ -49,9 +50,9 @@ class Approximation(BaseEstimator):
     rank: Any
 
     @classmethod
-    def of_rank(cls, rank: int | None) -> Self:
-        """The approximation that its name and this rank stand for; None is the default rank."""
-        return cls(rank=cls.default_rank if rank is None else rank)
+    def of_rank(cls, rank: Any, *, is_default: bool) -> Self:
+        """The approximation that its name and this rank stand for; "auto" is its own default."""
+        return cls(rank=cls.default_rank if rank == "auto" else rank)
 
     @classmethod
     def records(cls) -> tuple[type[Record], ...]:
@@ -178,7 +179,7 @@ class Factor(Record):
     def forget_training(self) -> Self:
         """The same without what serves the fit only: what a fitted model keeps."""
         held: Any = fields(self)  # type: ignore[arg-type]
-        names = [field.name for field in held if field.metadata["stored"] is None]
+        names = [field.name for field in held if field.metadata.get("stored", "") is None]
         return replace(self, **dict.fromkeys(names))  # type: ignore[type-var]
 
     def sizes(self) -> dict[str, int]:
@@ -301,6 +302,8 @@ class Resampling:
 class ConeLabeller:
     """Labels of any rows, where clusters are cones of spectral coordinates."""
 
+    consensus: ClassVar[None] = None  # of an ensemble
+
     factor: Any  # without its training rows
     vectors: FloatArray  # (rank, m)
     directions: FloatArray  # (k, m)
@@ -308,10 +311,6 @@ class ConeLabeller:
     def reordered(self, order: IdArray) -> Self:
         """The same with clusters in another order."""
         return replace(self, directions=self.directions[order])
-
-    def fitted_state(self) -> dict[str, Any]:
-        """What an estimator keeps of it."""
-        return {"consensus_": None, "vectors_": self.vectors, "directions_": self.directions}
 
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""

@@ -201,18 +201,17 @@ class BinList(Record):
     starts: IdArray = stored("(R+1,) int64, sorted")
 
     def check(self) -> None:
-        """No two hashes of a grid are alike, and they do not collide."""
         expect(len(self.starts) <= MOST_GRIDS, f"there are {MOST_GRIDS:,} grids or more")
         expect(len(self.keys) <= MOST_BINS, f"there are {len(self.keys):,} known bins")
         _check_starts(self.starts, len(self.keys))
-        for start, stop in pairwise(self.starts.tolist()):
-            is_again = np.diff(np.sort(self.keys[start:stop])) == 0
-            expect(not is_again.any(), "a bin is listed twice")
 
     def rebuild(self, allowance: Allowance) -> KnownBins:
         n_bins = np.diff(self.starts)
         allowance.hold(16 * len(self.keys))  # slots
         allowance.borrow(KEY_BYTES * max(int(n_bins.max()), 1))
+        for start, stop in pairwise(self.starts.tolist()):
+            is_again = np.diff(np.sort(self.keys[start:stop])) == 0
+            expect(not is_again.any(), "a bin is listed twice")
         keys = self.keys.view(np.uint64)
         for g in np.flatnonzero(n_bins > MOST_RUN):
             run = longest_run(keys[self.starts[g] : self.starts[g + 1]])
@@ -527,7 +526,7 @@ def n_slots(n_bins: int) -> int:
 
 def _table(rows: Rows) -> Rows:
     if isinstance(rows, BlockRows):
-        raise ValueError("random binning looks at one table; tell Laplacian its column block")
+        raise ValueError("random binning looks at one table; set Laplacian(columns=…) to one block")
     return rows
 
 
@@ -617,7 +616,7 @@ def neighbor_sums(kinds: tuple[Bundles, ...], v: FloatArray, threads: int = 1) -
 def parts_of_rows(ids: Any, n_bins: IdArray, is_connected: Any) -> IdArray:
     """The part of the graph that each row is in: its first row. Rows without edges: their own.
 
-    The coarsest grids tie most, so it is seen early that there is but one part.
+    The coarsest grids connect most, so it is seen early that there is but one part.
     """
     parents = np.arange(ids.shape[1])
     firsts = np.empty(int(np.max(n_bins)), np.int64)

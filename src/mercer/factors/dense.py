@@ -31,6 +31,7 @@ from mercer.rows.source import spans
 
 DRAW = 10  # rows per pivot to draw pivots from: more of them do not lower the error
 COLUMNS = 128  # of F that are computed together
+NO_ROW = -1  # the number of a pivot that is not a row of the source
 
 
 class DenseFactor(Factor):
@@ -40,6 +41,10 @@ class DenseFactor(Factor):
 
     mix: Any
     training_rows: Any
+
+    def sizes(self) -> dict[str, int]:
+        """r: columns of F; m: features of a row."""
+        return {"r": self.rank, "m": len(self.mix)}
 
     def features(self, dtype: Any) -> Callable[[Rows], FloatArray]:
         """G for rows in `format`, computed in `dtype`."""
@@ -76,7 +81,11 @@ class DenseFactor(Factor):
 
     def weighted_rows(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
         """Rows of F whose weighted Gram matrix is that of all rows of the fit."""
-        return self.training_rows, sample.weights
+        if self.training_rows is not None:
+            return self.training_rows, sample.weights
+        of_rows, X = self.row_function(sample.rows.dtype), sample.rows
+        F = np.concatenate([of_rows(part(X, *span)) for span in spans(len(sample))])
+        return F, sample.weights
 
     def dense(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
         return self
@@ -152,10 +161,6 @@ class PivotFactor(DenseFactor):
     @property
     def rank(self) -> int:
         return int(self.mix.shape[1])
-
-    def sizes(self) -> dict[str, int]:
-        """r: columns of F; m: pivots."""
-        return {"r": self.rank, "m": len(self.mix)}
 
     def check(self) -> None:
         if not self.kernel.is_precomputed:

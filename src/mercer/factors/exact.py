@@ -37,8 +37,8 @@ class Exact(Approximation):
     growth = 3.0
 
     @classmethod
-    def of_rank(cls, rank: int | None) -> Exact:
-        if rank is not None:
+    def of_rank(cls, rank: Any, *, is_default: bool) -> Exact:
+        if not is_default:
             raise ValueError(f"approximation='exact' has no rank (rank={rank} was given)")
         return cls()
 

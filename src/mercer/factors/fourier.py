@@ -109,8 +109,8 @@ class RandomFourier(Approximation):
             )
         if self.orthogonal and not kernel.is_gaussian:
             raise ValueError(
-                "orthogonal=True wants a spectrum without preferred directions, which RBF has and "
-                f"{type(kernel).__name__} has not; use orthogonal=False"
+                "orthogonal=True needs a spectrum without preferred directions; RBF has one, "
+                f"{type(kernel).__name__} does not: use orthogonal=False"
             )
 
 

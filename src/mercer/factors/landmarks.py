@@ -115,6 +115,7 @@ class Landmarks(Approximation):
 
     default_rank = "auto"
     scales_itself = True
+    own_bandwidth = "gamma by the mean distance of rows to their landmarks"
     is_sparse = True
     has_dense_form = False
     labels_training = True

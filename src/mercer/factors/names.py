@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import clone
@@ -31,28 +32,36 @@ NAMES: dict[str, type[Approximation]] = {
 
 
 def as_approximation(
-    approximation: Any, rank: Any, *, default_rank: Any, is_given: bool = False
+    approximation: Any,
+    rank: Any,
+    *,
+    default_rank: Any,
+    is_given: bool = False,
+    suits: Callable[[type[Approximation]], bool] = lambda kind: True,
 ) -> Approximation:
     """A copy of the user's own approximation, or the one of this name and rank.
 
-    `is_given`: X is a matrix of affinities instead of rows.
+    `is_given`: X is a matrix of affinities instead of rows. `suits`: which approximations errors
+    offer, because the caller can use them.
     """
+    names = sorted(name for name, kind in NAMES.items() if suits(kind))
     by_name = isinstance(approximation, str)
     if by_name:
         if approximation not in NAMES:
-            raise ValueError(
-                f"approximation={approximation!r} is unknown; choose one of {sorted(NAMES)}"
-            )
-        made = NAMES[approximation].of_rank(None if rank == default_rank else rank)
+            raise ValueError(f"approximation={approximation!r} is unknown; choose one of {names}")
+        made = NAMES[approximation].of_rank(rank, is_default=rank == default_rank)
     elif not isinstance(approximation, Approximation):
         raise TypeError(
-            f"approximation={approximation!r} is a {type(approximation).__name__}; pass a name out "
-            f"of {sorted(NAMES)} or an object such as IncompleteCholesky(rank=100)"
+            f"approximation={approximation!r} is of type {type(approximation).__name__}; pass one "
+            f"of the names {names}, an object such as IncompleteCholesky(rank=100), or an object "
+            "of a subclass of mercer.factors.Approximation"
         )
     elif rank != default_rank:
+        kind = type(approximation).__name__
+        has_rank = "rank" in approximation.get_params(deep=False)
+        example = f", e.g. {kind}(rank={rank})" if has_rank else f": {kind} has no rank"
         raise ValueError(
-            f"rank={rank} is given beside an approximation object; put it into the object, "
-            f"e.g. {type(approximation).__name__}(rank={rank})"
+            f"rank={rank} is given beside an approximation object; put it into the object{example}"
         )
     else:
         made = clone(approximation)
@@ -61,7 +70,9 @@ def as_approximation(
 
 def as_dense_approximation(approximation: Any, rank: Any, *, default_rank: Any) -> Approximation:
     """The same for methods that need features of rows: graphs have none."""
-    made = as_approximation(approximation, rank, default_rank=default_rank)
+    made = as_approximation(
+        approximation, rank, default_rank=default_rank, suits=lambda kind: kind.has_dense_form
+    )
     if not made.has_dense_form:
         dense = sorted(name for name, kind in NAMES.items() if kind.has_dense_form)
         raise ValueError(

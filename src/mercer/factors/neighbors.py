@@ -81,14 +81,15 @@ class Neighbors(Approximation):
     """
 
     scales_itself = True
+    own_bandwidth = "gamma by the mean distance of rows to their neighbours"
     is_sparse = True
     has_dense_form = False
     labels_training = True
     growth = 2.0
 
     @classmethod
-    def of_rank(cls, rank: int | None) -> Neighbors:
-        if rank is not None:
+    def of_rank(cls, rank: Any, *, is_default: bool) -> Neighbors:
+        if not is_default:
             refuse_rank(rank)
         return cls()
 
@@ -114,7 +115,7 @@ class Neighbors(Approximation):
         threads: int = 1,
         n_clusters: int = 1,
     ) -> LandmarkGraph:
-        """Tie the rows of X to each other; kernel None scales itself."""
+        """Connect the rows of X to each other; kernel None scales itself."""
         sample = as_sample(kernel, X)
         n_neighbors = self.n_neighbors
         while True:
@@ -135,7 +136,7 @@ class Neighbors(Approximation):
         return 2 * max(self.n_neighbors, MOST_NEIGHBORS)
 
     def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
-        """Ties, the graph both ways, and the vectors of an eigensolver."""
+        """Edges, the graph both ways, and the vectors of an eigensolver."""
         return 8 * n_rows * (3 * self.width(n_rows) + 8 * n_vectors + 20)
 
     def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
@@ -262,8 +263,9 @@ class AffinityGraph(Factor):
 def refuse_matrix(approximation: Approximation) -> Any:
     """A graph between rows cannot be made of a matrix of affinities."""
     raise ValueError(
-        f"{type(approximation).__name__} needs rows, but kernel='precomputed' brings a matrix: "
-        "leave approximation as it is to cluster by these affinities, or use 'exact' or 'cholesky'"
+        f"{type(approximation).__name__} needs rows, but kernel='precomputed' says that X is a "
+        "matrix: leave approximation as it is to cluster by these affinities, or use 'exact' or "
+        "'cholesky'"
     )
 
 
@@ -322,9 +324,9 @@ class AffinityLabeller(ConeLabeller):
         def decide(rows: Rows) -> CountedLabels:
             U = embed(rows)
             nowhere = np.flatnonzero(~U.any(axis=1))
-            n_tied = np.count_nonzero(abs(rows[nowhere]).sum(axis=1)) if len(nowhere) else 0
+            n_connected = np.count_nonzero(abs(rows[nowhere]).sum(axis=1)) if len(nowhere) else 0
             labels = order[nearest_center(-row_products(U, against))[0]]
-            return labels, len(nowhere) - int(n_tied)
+            return labels, len(nowhere) - int(n_connected)
 
         return decide
 

@@ -14,7 +14,7 @@ from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import Approximation, as_sample, check_whole
 from mercer.factors.cholesky import IncompleteCholesky
-from mercer.factors.dense import DRAW, PivotFactor
+from mercer.factors.dense import DRAW, NO_ROW, PivotFactor
 from mercer.kernels.base import Kernel, column_index
 from mercer.linalg.lloyd import WeightedRows
 from mercer.rows.rows import BlockRows, Rows, cast, part, take
@@ -26,7 +26,6 @@ _jit = LazyModule("mercer.factors._cholesky_jit")
 SAMPLINGS = ("uniform", "kmeans", "leverage")
 KMEANS_SWEEPS = 3  # of Lloyd: later ones change the error by less than a hundredth
 KMEANS_ROWS = 10_000  # so many rows (or 20 per centre) are enough to place the centres
-NO_ROW = -1  # the number of a pivot that is no row of the source
 
 
 class Nystrom(Approximation):

@@ -16,7 +16,7 @@ from mercer._run.records import Record, expect, stored
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import Approximation, as_sample, check_whole
-from mercer.factors.dense import PivotFactor
+from mercer.factors.dense import NO_ROW, PivotFactor
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel, column_index
 from mercer.linalg.lloyd import Sums, lloyd, nearest_center, scores_of_centers, sums_by_label
@@ -31,7 +31,6 @@ MOST_STEPS = 30
 MOST_BLOCKS = 4096  # the eigenproblem costs their cube
 GROWTHS = 64
 
-NO_ROW = -1  # the number of a representative that is no row of the source
 DEFAULT_RANK = 256
 SWEEPS = 2  # of Lloyd, by refine="kmeans": all but the last on a part of the rows ...
 SWEEP_ROWS = 10  # ... so many per representative
@@ -259,7 +258,8 @@ class QuantizedFactor(PivotFactor):
         return self.block_rows(), self.block_weights
 
     def dense(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
-        return _with_training_rows(self, sample, threads)
+        has_rows = self.training_rows is not None
+        return self if has_rows else _with_training_rows(self, sample, threads)
 
     def principal_form(self, sample: Sample, *, rng: np.random.Generator, threads: int = 1) -> Any:
         return self  # its blocks are enough

@@ -23,6 +23,7 @@ FeatureName: TypeAlias = Literal["rgbxy", "labxy", "histogram"]
 
 SIDE = 255.0  # colours and places run from 0 to here
 WINDOW, COLORS = 5, 8  # of local histograms [novak2023]
+MOST_WINDOW = 4095  # pixels: counts of larger windows leave the whole numbers of float32
 
 
 class PixelFeatures(Protocol):
@@ -119,7 +120,7 @@ class LocalHistograms(Record):
 
     scale: ColorRange = stored(ColorRange)
     palette: FloatArray = stored("(c, h) float, finite")  # (n_colors, channels)
-    window: int = stored("int, in [1, 2147483647]")
+    window: int = stored("int, in [1, 4095]")
     dither: bool = stored("bool")
     span: float = stored("float, finite", 1.0)
 
@@ -269,5 +270,7 @@ def _check_image(pixels: Pixels, wanted: int, given: Any) -> None:
 def _check_window(window: int, n_colors: int) -> None:
     if window < 1 or window % 2 == 0:
         raise ValueError(f"window={window} has no middle pixel; pass an odd number such as 5")
+    if window > MOST_WINDOW:
+        raise ValueError(f"window={window} is larger than {MOST_WINDOW}; pass a smaller one")
     if not 2 <= n_colors <= 256:
         raise ValueError(f"n_colors={n_colors} is not between 2 and 256")

@@ -128,7 +128,7 @@ class Segmenter(BaseEstimator):
     (80, 120)
     """
 
-    reads_rows = False
+    _reads_rows = False
 
     _fitted_fields: ClassVar[dict[str, Any]] = {
         "features_": ColorAndPlace | LabAndPlace | LocalHistograms | Given,

@@ -50,7 +50,7 @@ class Registry:
 
     def add_estimator(self, cls: type[Any]) -> None:
         """The records that its fitted attributes may be."""
-        for specification in cls._fitted_fields.values():
+        for specification in (cls._fitted_fields | cls._optional_fields).values():
             self._add(specification)
 
     def _add(self, specification: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mercer.exceptions import BudgetError, ModelFileError
+from mercer.exceptions import BudgetError, MissingExtraError, ModelFileError
 
 ADVICE = "copy the file again, or save the model again"
 LONGEST_REASON = 200  # characters
@@ -27,7 +27,7 @@ def sound(problem: str = "") -> Iterator[None]:
     """Inside, any error means that the file is damaged."""
     try:
         yield
-    except (BudgetError, ModelFileError, RecursionError):
+    except (BudgetError, MemoryError, MissingExtraError, ModelFileError, RecursionError):
         raise
     except Exception as error:
         raise damaged(f"{problem} ({reason(error)})" if problem else reason(error)) from error

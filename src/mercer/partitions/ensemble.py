@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -144,6 +144,8 @@ class EnsembleLabeller:
     factor: LandmarkGraph
     consensus: Consensus
 
+    vectors: ClassVar[None] = None  # those of the consensus are of base clusters
+
     @property
     def directions(self) -> FloatArray:
         return self.consensus.directions
@@ -152,10 +154,6 @@ class EnsembleLabeller:
         """The same with clusters in another order."""
         directions = self.consensus.directions[order]
         return replace(self, consensus=replace(self.consensus, directions=directions))
-
-    def fitted_state(self) -> dict[str, Any]:
-        """What an estimator keeps of it."""
-        return {"consensus_": self.consensus, "vectors_": None, "directions_": None}
 
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""

@@ -178,7 +178,7 @@ class TuningDisplay(Display):
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the search of a fitted estimator (``n_clusters="auto"`` or ``gamma="auto"``)."""
         check_is_fitted(estimator)
-        selection = estimator.automatic_choice()
+        selection = estimator._automatic_choice()
         if selection is None:
             raise ValueError(
                 f"{type(estimator).__name__} compared no numbers of clusters or bandwidths; use "

@@ -132,7 +132,7 @@ def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SA
         title=title,
         seed=seed,
         peer=compare_with_kmeans(taken, labels, seed=seed) if len(weights) > 1 else None,
-        selection=model.automatic_choice(),
+        selection=model._automatic_choice(),
     )
 
 

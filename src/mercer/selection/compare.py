@@ -84,7 +84,7 @@ def search(
     """
     sizes = _sizes(n_clusters)
     gammas = _gammas(gamma)
-    named = estimator.default_criterion() if criterion is None else criterion
+    named = estimator._default_criterion() if criterion is None else criterion
     if named not in ENCODINGS:
         raise ValueError(f"criterion={named!r} is unknown; choose one of {list(ENCODINGS)}")
     for value, name, most in ((balance, "balance", 1.0), (outlier, "outlier", np.inf)):
@@ -103,7 +103,7 @@ def search(
         "n_validation": int(validation_size),
         "threads": threads,
     }
-    if estimator.compares_at_once:
+    if estimator._compares_at_once:
         found: Selection = estimator.search_scores(X, sample_weight, sizes, gammas, **options)
     else:
         found = _search_by_fits(estimator, X, sample_weight, sizes, gammas, **options)

@@ -140,7 +140,7 @@ def _single(sample: Sample) -> Sample:
 
 def _score_kernel(grid: Grid, kernel: Kernel, rng: np.random.Generator) -> FloatArray:
     """One factor, one decomposition, all numbers of clusters."""
-    factor = grid.approximation.fit(kernel, grid.train, rng=rng)
+    factor = grid.approximation.fit(kernel, grid.train, rng=rng).dense(grid.train, rng=rng)
     F, weights = factor.training_rows, grid.train.weights
     found = weighted_kpca(F, weights, grid.sizes[-1] - 1, rng=rng, by_qr=False)
     if found.n_clamped > MOST_CLAMPED * len(F):
@@ -153,6 +153,7 @@ def _shared(grid: Grid, seed: int) -> Any:
     """Pivots, eigenvectors and bias of the Cholesky kernel: the same for every second kernel."""
     rng = np.random.default_rng(seed)
     factor = grid.approximation.fit(grid.cholesky, grid.train, rng=rng)
+    factor = factor.dense(grid.train, rng=rng)
     F = factor.training_rows
     found = weighted_kpca(F, grid.train.weights, grid.sizes[-1] - 1, rng=rng, by_qr=False)
     return factor, found.multipliers(F), found.bias

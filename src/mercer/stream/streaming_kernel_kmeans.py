@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer._run.budget import Budget
-from mercer._run.progress import LineWriter, listening, tell
+from mercer._run.progress import tell
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.records import expect
-from mercer._run.threads import n_threads, single_threaded_blas
+from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, IdArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
@@ -272,7 +272,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """
         self._check_parameters()
         rng, record = as_generator(self.random_state), Recorder()
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+        with self._running():
             settings = self._settings(int(rng.integers(2**63)))
             problem = self._prepare(X, sample_weight, settings, record)
             self._feasible_clusters(self.n_clusters, problem, record)
@@ -311,7 +311,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """
         self._check_parameters()
         record = Recorder()
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+        with self._running():
             with record.stage("check"):
                 source, weights = self._check_batch(X, sample_weight)
             settings = self._settings(self._key())
