@@ -39,6 +39,8 @@ def importers(*packages):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module]
+            if isinstance(node, ast.Call) and shape.last_name(node.func) == "require":
+                names = [str(getattr(node.args[0], "value", ""))]
             if {name.partition(".")[0] for name in names} & set(packages):
                 found.add(module.path)
     return found

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
 ENGINES = ("loop", "processes", "dask")
-CONNECT_SECONDS = 10
 
 
 @contextmanager
@@ -31,30 +29,12 @@ def engine_running(
 
             stack.enter_context(on(Processes(workers)))
         elif engine == "dask":
-            from mercer.scale import local_cluster, on
+            from mercer.scale import connected, local_cluster, on
 
-            client = local_cluster(workers) if scheduler is None else _connected(scheduler)
+            client = local_cluster(workers) if scheduler is None else connected(scheduler)
             stack.enter_context(on(stack.enter_context(client)))
         if checkpoint is not None:
             from mercer.scale import checkpoint as keeping
 
             stack.enter_context(keeping(checkpoint))
         yield
-
-
-@contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    """A client of a running scheduler."""
-    from mercer._run.extras import require
-    from mercer.exceptions import EngineError
-
-    distributed = require("distributed", "dask", "--engine dask")
-    try:
-        client = distributed.Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise EngineError(
-            f"no Dask scheduler answers at {address} ({error}); start one with `dask scheduler`, "
-            "or leave out --scheduler to use a local cluster"
-        ) from error
-    with client:
-        yield client

@@ -75,7 +75,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     rank : int, default=256
         Size of a named approximation.
     n_init : int, default=1
-        Runs from different starts; the best is kept. A start is the best of a few short runs,
+        Runs of k-means, of which the best is kept. A start is the best of a few short runs,
         whose centres are moved while that helps.
     max_iter : int, default=300
         Sweeps of a run at most.

@@ -85,15 +85,15 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "bas" (directions of unbiased scores), "ams" (mean scores, soft memberships) or "blf"
         (words of signs; not defined where eigenvalues agree).
     train_size : int, float or None, default=None
-        Rows to train on: a number, a share of the rows, or None for min(n, 10,000); they are drawn
-        from at most 100,000 distinct rows.
+        Number or share of the rows to train on; None is min(n, 10,000). They are drawn from at
+        most 100,000 distinct rows.
     kernel_cholesky : kernel object or None, default=None
         A kernel for the factor and the eigenvectors, where the scores shall have another (the
         second kernel parameter of [novak2023]); None is the same.
     balance : float, default=0.2
         η, the weight of balanced cluster sizes in the criterion.
     n_init : int, default=3
-        Runs of k-means on directions beside the published start ("bas" only).
+        Runs of k-means, of which the best is kept, beside the published start ("bas" only).
     max_iter : int, default=300
         Sweeps of a run of k-means at most.
     tol : float, default=1e-4

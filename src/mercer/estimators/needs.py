@@ -48,8 +48,8 @@ class Work:
     sweeps: tuple[Sweep, ...] = ()
     n_clusters: int = 1  # rows that a trial needs at least
     trial: Any = None  # the estimator for fewer rows, where it cannot be the same
-    solving: Callable[[Any, int, int], int] | None = None  # bytes after the factor is made
-    kept: Callable[[Any, int, int], int] | None = None  # the same: bytes that stay to the end
+    solving: Memory | None = None  # bytes after the factor is made
+    kept: Memory | None = None  # the same: bytes that stay to the end
     sample_rows: int | None = None  # that are kept of the drawn ones; None: all
     before: int = 0  # bytes beside the sample, before the factor is made
 

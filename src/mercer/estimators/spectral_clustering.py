@@ -90,7 +90,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     eigen_solver : {"auto", "dense", "arpack", "lobpcg", "primme"}, default="auto"
         Solver of the eigenproblem.
     n_init : int, default=10
-        Runs of k-means on the eigenvectors; the best is kept.
+        Runs of k-means, of which the best is kept.
     max_iter : int, default=300
         Sweeps of a run of k-means at most.
     tol : float, default=1e-4

@@ -12,8 +12,7 @@ from mercer._run.extras import require
 from mercer._run.types import FloatArray
 from mercer.linalg.chebyshev import chebyshev, filtered_eigenpairs, lower_bound, ritz_pairs
 from mercer.linalg.complete import ITERATIONS, complete_by_lanczos, complete_by_solver
-from mercer.linalg.eigenpairs import Eigenpairs as Eigenpairs
-from mercer.linalg.eigenpairs import checked_pairs, dense_eigenpairs
+from mercer.linalg.eigenpairs import Eigenpairs, checked_pairs, dense_eigenpairs
 from mercer.linalg.shift_invert import inverted_eigenpairs, is_narrow
 
 Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
@@ -45,7 +44,8 @@ def leading_eigenpairs(
 ) -> Eigenpairs:
     """The k largest eigenvalues of a symmetric matrix, with vectors and residuals.
 
-    Iterations are bounded: what was reached is returned with its residuals.
+    Iterations are bounded: what was reached is returned with its residuals. More than k pairs are
+    returned where more are `known`, or where a dense matrix has a `start` of more.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from mercer.partitions.cones import find_cones
 from mercer.rows.rows import Rows
 from mercer.rows.sample import Sample
 
-_jit = LazyModule("mercer.factors._landmarks_jit")
+_jit = LazyModule("mercer.partitions._ensemble_jit")
 
 WIDEST = 3  # base partitions have k to 3k clusters
 CENTER_ROWS = 20_000  # rows that the consensus centres are chosen from

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mercer.scale.checkpoint_folder import checkpoint
 from mercer.scale.context import on
-from mercer.scale.local import local_cluster
+from mercer.scale.local import connected, local_cluster
 from mercer.scale.processes import Processes
 
-__all__ = ["Processes", "checkpoint", "local_cluster", "on"]
+__all__ = ["Processes", "checkpoint", "connected", "local_cluster", "on"]

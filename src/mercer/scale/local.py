@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from mercer._run.extras import require
+from mercer.exceptions import EngineError
 
+CONNECT_SECONDS = 10
 SLOW = "MALLOC_TRIM_THRESHOLD_"  # returns freed memory at once: up to 40 % more time
 
 
@@ -56,3 +58,18 @@ def _fast_settings() -> Iterator[None]:
     finally:
         if had is not None:
             variables[SLOW] = had
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of a running scheduler, which is closed with the block."""
+    distributed = require("distributed", "dask", "--engine dask")
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise EngineError(
+            f"no Dask scheduler answers at {address} ({error}); start one with `dask scheduler`, "
+            "or leave out --scheduler to use a local cluster"
+        ) from error
+    with client:
+        yield client
