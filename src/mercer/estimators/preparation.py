@@ -15,6 +15,7 @@ from mercer._run.recorder import Recorder
 from mercer._run.types import FloatArray
 from mercer.estimators.needs import demand_sample, demand_start
 from mercer.factors.problem import Problem
+from mercer.kernels.bandwidth import describe_bandwidth
 from mercer.kernels.base import Kernel
 from mercer.kernels.domain import check_values
 from mercer.kernels.given import GramMatrix
@@ -77,7 +78,7 @@ def prepare_problem(
             kernel = kernel.in_units(sample.format.exponent)
         demand_sample(needs, budget, len(sample))
     with record.stage("kernel"):
-        bandwidth = _bandwidth_words(kernel, least_mean)
+        bandwidth = describe_bandwidth(kernel, least_mean)
         if is_used:
             kernel = kernel.resolve(sample.rows, sample.weights, rng=rng, least_mean=least_mean)
             for text in probe_kernel(kernel, sample.rows):
@@ -146,15 +147,3 @@ def _precomputed_sample(
     kept = np.ones(len(items)) if weights is None else weights[items]
     rows = items.astype(np.float64)[:, None]
     return Sample(rows, kept, items, RowFormat(np.dtype(np.float64))), GramMatrix(K)
-
-
-def _bandwidth_words(kernel: Kernel, least_mean: float) -> str:
-    widened = f", mean similarity at least {least_mean:.2g}" if least_mean else ""
-    rules = {
-        "auto": f"gamma by the neighbour rule (7th nearest of 1,000 rows{widened})",
-        "median": "gamma by the median distance",
-        "scale": "gamma by the variance",
-    }
-    gammas = [getattr(part, "gamma", None) for part in kernel.parts()]
-    words = [rules.get(g, str(g)) if isinstance(g, str) else "gamma as given" for g in gammas if g]
-    return ", ".join(dict.fromkeys(words)) or "no bandwidth"

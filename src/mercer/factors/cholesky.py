@@ -163,7 +163,7 @@ class IncompleteCholesky(Approximation):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Factorization:
     """Where the factorisation ended."""
 
     F: FloatArray  # (n, r)
@@ -182,7 +182,7 @@ class Block:
         return Block(self.pivots[:n], self.L[:n, :n])
 
 
-def pivoted_cholesky(kernel: Kernel, X: Rows, *, rank: int, tol: float = 0.0) -> Found:
+def pivoted_cholesky(kernel: Kernel, X: Rows, *, rank: int, tol: float = 0.0) -> Factorization:
     """Greedy incomplete Cholesky, one column per step: the textbook, for comparison (Alg. 1)."""
     residual = kernel.diagonal(X).astype(np.float64)
     trace, floor = residual.sum(), np.sqrt(rank) * _rounding(residual, residual.dtype)
@@ -190,12 +190,12 @@ def pivoted_cholesky(kernel: Kernel, X: Rows, *, rank: int, tol: float = 0.0) ->
     for r in range(rank):
         p = pivots[r] = residual.argmax()
         if residual.sum() <= tol * trace or residual[p] <= floor:
-            return Found(F[:, :r], pivots[:r], residual.sum() / trace)
+            return Factorization(F[:, :r], pivots[:r], residual.sum() / trace)
         column = kernel.matrix(X, take(X, pivots[r : r + 1]))[:, 0]
         F[:, r] = (column - F[:, :r] @ F[p, :r]) / np.sqrt(residual[p])  # Theorem 1
         residual = np.maximum(residual - F[:, r] ** 2, 0.0)
         residual[p] = 0.0  # rounding must not pick p twice
-    return Found(F, pivots, residual.sum() / trace)
+    return Factorization(F, pivots, residual.sum() / trace)
 
 
 def _blocked(
@@ -207,7 +207,7 @@ def _blocked(
     block: int,
     choose: Any,
     threads: int,
-) -> Found:
+) -> Factorization:
     """Choose a block of pivots, bring all rows up to date, until rank or tolerance is reached."""
     X, weights = sample.rows, sample.weights
     residual = kernel.diagonal(X).astype(np.float64)  # d_i = K_ii - (F Fᵀ)_ii
@@ -234,7 +234,7 @@ def _blocked(
         residual[chosen.pivots] = 0.0
         r = stop
     error = float(weights @ residual) / trace if trace > 0 else 0.0
-    return Found(F[:, :r] if r == rank else F[:, :r].copy(), pivots[:r], error)
+    return Factorization(F[:, :r] if r == rank else F[:, :r].copy(), pivots[:r], error)
 
 
 def _tile_update(
@@ -351,7 +351,7 @@ def _n_sound(rows: FloatArray, noise: float) -> int:
     return int(is_rounding.argmax()) if is_rounding.any() else len(rows)
 
 
-def _whitening(kernel: Kernel, X: Rows, found: Found) -> FloatArray:
+def _whitening(kernel: Kernel, X: Rows, found: Factorization) -> FloatArray:
     """L⁻ᵀ with K[B, B] = L Lᵀ, in float64 where it succeeds."""
     pivots = cast(take(X, found.pivots), np.float64)
     try:

@@ -174,3 +174,16 @@ def around(kernel: Kernel | None) -> tuple[float, ...]:
     """γ of the kernel and wider and narrower ones, ascending; () for a kernel without one."""
     gamma = None if kernel is None else kernel.gamma
     return tuple(gamma * step for step in STEPS) if isinstance(gamma, float) else ()
+
+
+def describe_bandwidth(kernel: Kernel, least_mean: float) -> str:
+    """How the bandwidths of a kernel come about, in words."""
+    widened = f", mean similarity at least {least_mean:.2g}" if least_mean else ""
+    rules = {
+        "auto": f"gamma by the neighbour rule (7th nearest of 1,000 rows{widened})",
+        "median": "gamma by the median distance",
+        "scale": "gamma by the variance",
+    }
+    gammas = [part.gamma for part in kernel.parts()]
+    words = [rules.get(g, str(g)) if isinstance(g, str) else "gamma as given" for g in gammas if g]
+    return ", ".join(dict.fromkeys(words)) or "no bandwidth"

@@ -46,11 +46,11 @@ class Sums:
     inertia: float = np.nan  # of the centres that were given, where it is computed
 
 
-Sweep: TypeAlias = Callable[[FloatArray, FloatArray | None], Sums]
+SweepFunction: TypeAlias = Callable[[FloatArray, FloatArray | None], Sums]
 
 
 def lloyd(
-    sweep: Sweep, centers: FloatArray, *, max_iter: int, least_shift: float = 0.0
+    sweep: SweepFunction, centers: FloatArray, *, max_iter: int, least_shift: float = 0.0
 ) -> Partition:
     """Assign, average, repeat until no label changes or centres move by `least_shift` in all.
 

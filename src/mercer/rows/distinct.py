@@ -29,7 +29,7 @@ SAMPLE_ROWS = 10_000  # ... but at least this many rows
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedRows:
+class DistinctRows:
     """Distinct rows, their weights, and the number of the first of each kind."""
 
     rows: Rows
@@ -55,7 +55,7 @@ def distinct_rows(
     rng: np.random.Generator,
     most: int | None = None,
     exponent: int = 0,
-) -> WeightedRows:
+) -> DistinctRows:
     """The distinct rows of the source (or of a seeded sample of it), in content order.
 
     `most`: a draw of so many of them is enough. `exponent`: of the unit of their content, so that
@@ -83,7 +83,7 @@ def distinct_rows(
         inverse = np.empty(len(ids), np.intp)
         inverse[ids] = group
     kept = source.take(first) if rows is None else take(rows, places)
-    return WeightedRows(kept, summed, first, inverse)
+    return DistinctRows(kept, summed, first, inverse)
 
 
 def _chosen_ids(source: Source, weights: FloatArray | None, *, rng: np.random.Generator) -> IdArray:
