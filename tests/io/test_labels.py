@@ -276,3 +276,16 @@ def test_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.npy")
     with pytest.raises(ValueError, match="pipe"):
         write_labels(tmp_path / "pipe.npy", untouched(), 3)
+
+
+@pytest.mark.parametrize("name", ["ArrowNotImplementedError", "ArrowKeyError", "ArrowTypeError"])
+def test_every_error_of_arrow_says_that_the_file_cannot_be_read(name, tmp_path, monkeypatch):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = write_labels(tmp_path / "labels.parquet", [(0, np.array([0, 1]))], 2)
+
+    def fail(*args, **options):
+        raise getattr(pa, name)("Integers with more than 64 bits not implemented")
+
+    monkeypatch.setattr(pq, "ParquetFile", fail)
+    with pytest.raises(ValueError, match="more than 64 bits"):
+        read_labels(path)

@@ -171,11 +171,14 @@ def _joined(tiles: Tiles, n_rows: int) -> Tiles:
 
 
 def _read_parquet(path: Path) -> Int64Array:
-    pq = require("pyarrow.parquet", *WHY_ARROW)
-    with pq.ParquetFile(arrow_path(path), page_checksum_verification=True) as file:
-        if file.schema_arrow.names != [COLUMN]:
-            raise ValueError(f"its columns are {file.schema_arrow.names}, not [{COLUMN!r}]")
-        labels: NDArray[Any] = file.read().column(COLUMN).to_numpy()
+    pa, pq = require("pyarrow", *WHY_ARROW), require("pyarrow.parquet", *WHY_ARROW)
+    try:
+        with pq.ParquetFile(arrow_path(path), page_checksum_verification=True) as file:
+            if file.schema_arrow.names != [COLUMN]:
+                raise ValueError(f"its columns are {file.schema_arrow.names}, not [{COLUMN!r}]")
+            labels: NDArray[Any] = file.read().column(COLUMN).to_numpy()
+    except pa.ArrowException as error:  # not all of them are ValueErrors
+        raise ValueError(str(error)) from error
     if labels.dtype.kind not in "iu":
         raise ValueError(f"its labels are {labels.dtype}, not integers, or some are missing")
     return labels.astype(np.int64, copy=False)
