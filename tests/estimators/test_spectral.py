@@ -496,7 +496,7 @@ def test_a_kernel_that_landmarks_cannot_represent_is_explained(kernel):
     X, _ = far_blobs()
     with pytest.raises(ValueError, match=r"Euclidean distance.*another approximation"):
         SpectralClustering(3, kernel=kernel).fit(X)
-    with pytest.raises(ValueError, match="brings a matrix"):
+    with pytest.raises(ValueError, match="says that X is a matrix"):
         SpectralClustering(3, kernel="precomputed", approximation=Landmarks()).fit(RBF(1.0)(X))
 
 

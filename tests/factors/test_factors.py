@@ -531,7 +531,7 @@ def test_waves_refuse_a_kernel_without_a_known_spectrum(kernel):
 
 
 def test_orthogonal_waves_refuse_a_spectrum_with_directions():
-    with pytest.raises(ValueError, match=r"orthogonal=True wants .*Laplacian has not"):
+    with pytest.raises(ValueError, match=r"orthogonal=True needs .*Laplacian does not"):
         fitted(WAVES["fourier-orthogonal"], cloud(0), kernel=Laplacian(1.0))
 
 
