@@ -105,7 +105,7 @@ def unstored() -> Any:
 
 def stored_fields(record: type[Any]) -> dict[str, Any]:
     """The specifications of the stored fields."""
-    found = {item.name: item.metadata.get("stored") for item in fields(record)}
+    found = {item.name: item.metadata["stored"] for item in fields(record)}
     return {name: specification for name, specification in found.items() if specification}
 
 
