@@ -472,19 +472,23 @@ def test_errors_in_a_process_are_one_line_and_a_code(tmp_path: Path) -> None:
     [("kernel-kmeans", "centres"), ("kernel-kmeans", "labels"), ("spectral", "labels")],
 )
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path, method: str, stage: str) -> None:
-    X = np.random.default_rng(0).normal(size=(500_000, 4)).astype(np.float32)
-    np.save(tmp_path / "data.npy", X)
     out = tmp_path / "labels.npy"
-    out.write_text("old")
-    process = start(
-        "cluster", tmp_path / "data.npy", "-k", 20, "--rank", 128, "--max-iter", 2, "--seed", 0,
-        "--out", out, "--model", tmp_path / "m.mercer", "--method", method,
-    )  # fmt: skip
-    assert process.stderr is not None
-    while f"] {stage}" not in (line := process.stderr.readline()):
-        assert line, "the work ended early"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=HANG)
+    for n_rows in (500_000, 2_000_000, 5_000_000):  # more, where the work ended before the signal
+        X = np.random.default_rng(0).normal(size=(n_rows, 4)).astype(np.float32)
+        np.save(tmp_path / "data.npy", X)
+        out.write_text("old")
+        process = start(
+            "cluster", tmp_path / "data.npy", "-k", 20, "--rank", 128, "--max-iter", 2, "--seed", 0,
+            "--out", out, "--model", tmp_path / "m.mercer", "--method", method,
+        )  # fmt: skip
+        assert process.stderr is not None
+        while f"] {stage}" not in (line := process.stderr.readline()):
+            assert line, "the work ended early"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=HANG)
+        if process.returncode != 0:
+            break
+        (tmp_path / "m.mercer").unlink()
     assert process.returncode == 130, err
     assert err.splitlines()[-1].startswith("interrupted")
     assert "Traceback" not in err
