@@ -109,7 +109,8 @@ def _choices() -> Iterable[tuple[str, str, str]]:
     kmeans, tuning = results("speed-kmeans"), results("004")["tuning"]
     searched = min(tuning["rows"], key=lambda row: row["wall"])
     memory = max(results("speed-memory")["runs"], key=_rows)
-    image = results("speed-image")["large"][-1]
+    images = [row for row in results("speed-image")["large"] if row["method"] == "contours"]
+    image = images[-1]
     features = next(
         part
         for part in results("speed-features")["bars"]
@@ -184,7 +185,7 @@ def _choices() -> Iterable[tuple[str, str, str]]:
         "a stream of rows; hundreds of clusters of very unequal sizes",
         "`StreamingKernelKMeans(k).partial_fit(batch)`",
         f"{stream['rows']:,} × 64 rows, 1,000 clusters of zipf sizes: NMI {stream['nmi']:.3f} in "
-        f"{stream['cpu_seconds'] / 60:.0f} minutes, MiniBatchKMeans {stream['peer_nmi']:.3f} in "
+        f"{stream['cpu_seconds'] / 60:.1f} minutes, MiniBatchKMeans {stream['peer_nmi']:.3f} in "
         f"{stream['peer_cpu_seconds'] / 60:.1f}; of one size and overlapping "
         f"{equal['nmi']:.3f} against {equal['peer_nmi']:.3f} "
         "([speed-stream](results/speed-stream.md))",
@@ -197,7 +198,7 @@ def _choices() -> Iterable[tuple[str, str, str]]:
     )
     yield (
         "an image",
-        "`mercer.image.segment(image, k)`",
+        "`mercer.image.segment(image)`",
         f"{image['image']} pixels: {image['seconds']:.1f} s, {image['peak_bytes'] / 1e9:.1f} GB "
         "([speed-image](results/speed-image.md))",
     )

@@ -59,6 +59,7 @@ LAYERS = (
 DOORS: dict[tuple[str, str], set[str]] = {
     ("estimators", "selection"): {
         "mercer.selection.bandwidth_comparison.BandwidthComparison",
+        "mercer.selection.cut_comparison.CutComparison",
         "mercer.selection.grid.search_grid",
     },
     ("estimators", "trust"): {"mercer.trust.diagnosis.diagnose"},

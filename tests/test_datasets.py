@@ -106,7 +106,7 @@ def test_rows_are_shuffled(name, seed):
     assert abs(n_runs - 500 * (1 - 1 / n_clusters)) < 5 * np.sqrt(500) / 2
 
 
-@pytest.mark.parametrize("name", sorted(set(SHAPES) - {"blobs"}))
+@pytest.mark.parametrize("name", sorted(set(SHAPES) - {"blobs", "gaussian_pair"}))
 @every_seed
 def test_clusters_are_apart(name, seed):
     X, y = SHAPES[name](1000, random_state=seed)
@@ -210,6 +210,47 @@ def test_blobs_take_any_number_of_clusters_and_features():
     assert all(X[y == k].std(axis=0).max() < 0.05 for k in range(7))
 
 
+@pytest.mark.parametrize("shape", ["normal", "hub"])
+@pytest.mark.parametrize("spread", [1, 3, 8])
+@pytest.mark.parametrize("n_features", [1, 2, 4, 8, 16, 32, 64, 128])
+@seeds(3, quick=1)
+def test_kmeans_finds_gaussian_pairs_with_some_errors(n_features, spread, shape, seed):
+    from sklearn.cluster import KMeans
+
+    from mercer.metrics import adjusted_rand
+
+    X, y = datasets.gaussian_pair(
+        n_features=n_features, spread=spread, shape=shape, random_state=seed
+    )
+    labels = KMeans(2, n_init=20, random_state=seed).fit_predict(X)
+    assert X.shape == (2048, n_features)
+    assert 0.7 < adjusted_rand(y, labels) < 1.0
+
+
+@every_seed
+@pytest.mark.parametrize("shape", ["normal", "hub"])
+def test_gaussian_pairs_have_their_spreads_and_distance(shape, seed):
+    X, y = datasets.gaussian_pair(
+        4000, 5, spread=0.25, shape=shape, separation=6.0, random_state=seed
+    )
+    first, second = X[y == 0], X[y == 1]
+    # Five standard errors: of a deviation at most σ/√2,000, of a mean σ/√2,000 in each column
+    assert np.sqrt(first.var(axis=0).mean()) == pytest.approx(1.0, abs=5 / 2000**0.5)
+    assert np.sqrt(second.var(axis=0).mean()) == pytest.approx(0.25, abs=0.25 * 5 / 2000**0.5)
+    along = (second.mean(axis=0) - first.mean(axis=0)).sum() / np.sqrt(5)
+    assert along == pytest.approx(6.0, abs=5 * 1.03 / 2000**0.5)
+
+
+@every_seed
+def test_hubs_have_a_dense_middle_in_many_columns(seed):
+    radii = {}
+    for shape in ("normal", "hub"):
+        X, y = datasets.gaussian_pair(2000, 64, shape=shape, random_state=seed)
+        radii[shape] = np.linalg.norm(X[y == 0], axis=1) / 8
+    assert radii["normal"].min() > 0.6  # 1 ± 1/√128
+    assert np.mean(radii["hub"] < 0.6) == pytest.approx(0.451, abs=0.08)  # |N(0, 1)| < 0.6
+
+
 # Errors
 
 
@@ -229,6 +270,16 @@ def test_dtypes_that_are_not_floating(name):
 def test_negative_noise(name):
     with pytest.raises(ValueError, match=r"the standard deviation -0\.1 is negative"):
         SHAPES[name](100, noise=-0.1)
+
+
+def test_negative_spread_of_a_gaussian_pair():
+    with pytest.raises(ValueError, match=r"the standard deviation -2\.0 is negative"):
+        datasets.gaussian_pair(100, spread=-2.0)
+
+
+def test_unknown_shapes_of_gaussian_pairs():
+    with pytest.raises(ValueError, match="shape='disc' must be 'normal' or 'hub'"):
+        datasets.gaussian_pair(100, shape="disc")
 
 
 def test_no_clusters():

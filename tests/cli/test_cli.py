@@ -354,7 +354,7 @@ def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--gamma", "-1"), ("--gamma", "a number above 0")),
         (("--gamma", "nan"), ("--gamma", "a number above 0")),
         (("--kernel", "gauss"), ("--kernel", "'gauss'", "rbf")),
-        (("--approximation", "none"), ("--approximation", "landmarks, binning", "neighbors")),
+        (("--approximation", "none"), ("--approximation", "auto, binning", "neighbors")),
         (("--assign-labels", "magic"), ("--assign-labels", "kmeans, cluster_qr")),
         (("--method", "magic"), ("--method", "spectral, kernel-kmeans")),
         ((*kmeans, "-k", "auto"), ("--n-clusters auto needs --method spectral",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,38 @@ def test_wrong_requests(
 def test_wrong_words_are_errors_of_usage(photos: list[Path]) -> None:
     for flags in (("--overlay", "stars"), ("--method", "magic"), ("-k", "0"), ("--features", "x")):
         assert run("segment", photos[0], "-o", "x.png", *flags).exit_code == 2
+
+
+def test_a_page_with_the_levels(photos: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    page = tmp_path / "levels.html"
+    result = run("segment", photos[0], "--report", page)
+    assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r'id="levels-data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    levels = json.loads(found.group(1))
+    assert sum(levels["runs"][1::2]) == sum(levels["sizes"]) == 40 * 60
+    assert len(levels["pairs"]) == len(levels["strengths"]) == len(levels["sizes"]) - 1
+    assert 'type="range" id="level"' in text
+    folder = tmp_path / "pages"
+    assert run("segment", *photos, "--report", folder, "--quiet").exit_code == 0
+    assert {path.name for path in folder.iterdir()} == {f"photo{n}.html" for n in range(3)}
+    old = tmp_path / "old.html"
+    assert run("segment", photos[0], "--method", "quantized", "--report", old).exit_code == 0
+    assert "levels-data" not in old.read_text(encoding="utf-8")
+
+
+def test_one_model_labels_many_images(photos: list[Path], tmp_path: Path) -> None:
+    model, folder = tmp_path / "s.mercer", tmp_path / "labels"
+    segmenter = Segmenter(4, random_state=0).fit(read_image(photos[0])[0])
+    segmenter.save(model)
+    result = run("segment", *photos, "--model", model, "--labels", folder)
+    assert result.exit_code == 0, result.output
+    for photo in photos:
+        wanted = segmenter.predict(read_image(photo)[0])
+        np.testing.assert_array_equal(read_image(folder / photo.name)[0], wanted)
+    for extra, words in ((("-k", 3), "pass no others"), (("--report", "x.html"), "--report")):
+        refused = run("segment", *photos, "--model", model, "--labels", folder, *extra)
+        assert refused.exit_code == 1
+        assert words in " ".join(refused.stderr.split())

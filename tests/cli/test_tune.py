@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -42,6 +43,35 @@ def test_tune_writes_the_table_of_the_api(file, tmp_path):
     assert plot.stat().st_size > 1000
     as_json = run("tune", path, *options, "--json", "--quiet")
     assert json.loads(as_json.stdout)["best"] == found.to_dict()["best"]
+
+
+@pytest.mark.parametrize(
+    ("method", "approximation", "make"),
+    [
+        ("spectral", "binning", SpectralClustering),
+        ("kernel-kmeans", "nystrom", KernelKMeans),
+        ("ksc", "nystrom", KernelSpectralClustering),
+    ],
+)
+def test_tune_with_an_approximation_is_the_api(file, tmp_path, method, approximation, make):
+    path, X = file
+    out = tmp_path / "tune.json"
+    options = ("--method", method, "--approximation", approximation, "--seed", 0)
+    options += ("--clusters", "3", "--gamma", "1,4,16", "--out", out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)  # of the edge of the range
+        result = run("tune", path, *options)
+        estimator = make(approximation=approximation, random_state=0)
+        found = search(estimator, X, n_clusters=[3], gamma=[1, 4, 16])
+    assert result.exit_code == 0, result.output
+    assert json.loads(out.read_text()) == found.to_dict()
+
+
+def test_an_approximation_that_tune_cannot_use_is_an_error(file):
+    result = run("tune", file[0], "--approximation", "binning")
+    assert result.exit_code != 0
+    assert "dense factor" in result.output
+    assert run("tune", file[0], "--approximation", "guess").exit_code == 2
 
 
 def test_cluster_by_ksc_is_the_api(file, tmp_path):

@@ -242,7 +242,10 @@ def test_inverse_transform_says_when_it_cannot():
     ("params", "words"),
     [
         ({"n_components": 0}, "n_components"),
-        ({"kernel": "cosine", "gamma": "auto", "approximation": "quantized"}, "mean of near rows"),
+        (
+            {"kernel": "polynomial", "gamma": "auto", "approximation": "quantized"},
+            "mean of near rows",
+        ),
         ({"approximation": Quantized(radius=1e-6, rank=100)}, "raise radius"),
         ({"approximation": "much"}, "unknown"),
         ({"alpha": 0.0}, "alpha"),

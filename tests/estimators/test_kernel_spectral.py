@@ -6,12 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 import mercer
 import reference
 from mercer import (
     RBF,
+    Chi2,
     IncompleteCholesky,
     KernelKMeans,
     KernelSpectralClustering,
@@ -24,7 +26,8 @@ from mercer.embeddings.scores import (
     score_map_of_two,
     training_scores,
 )
-from mercer.embeddings.weighted_kpca import weighted_kpca
+from mercer.embeddings.weighted_kpca import trimmed_weights, weighted_kpca
+from mercer.factors._cholesky_jit import take_best_of
 from mercer.factors.base import as_sample
 from mercer.factors.landmarks import Landmarks
 from mercer.metrics import adjusted_rand
@@ -36,6 +39,7 @@ from mercer.partitions.codebooks import (
     sign_codebook,
 )
 from mercer.partitions.criteria import balance_of, criterion, line_fit
+from mercer.partitions.evidence import normalized_cut
 from mercer.selection import search
 
 RANK, GAMMA = 40, 2.0
@@ -153,6 +157,44 @@ def test_rows_without_a_degree_have_no_say():
     assert found.n_clamped == 5
     assert found.values == pytest.approx(without.values)
     assert found.bias == pytest.approx(without.bias)
+
+
+def histograms(seed, n=400, n_columns=4):
+    """Rows of counts, of which many are equal."""
+    return rng(seed).multinomial(6, np.ones(n_columns) / n_columns, size=n) / 6
+
+
+@pytest.mark.numeric
+@seeds
+@pytest.mark.parametrize("encoding", ["ams", "blf"])
+@pytest.mark.parametrize("kind", ["spirals", "rings", "histograms"])
+def test_the_published_algorithm_through_the_estimator(kind, encoding, seed):
+    """Textbook pivots in the order of X, whatever order the estimator keeps rows in."""
+    if kind == "histograms":
+        X, kernel, rank, k = histograms(seed), Chi2(2.0), 30, 3
+    elif kind == "rings":
+        X, kernel, rank, k = crescents(seed)[0], RBF(GAMMA), RANK, 3
+    else:
+        X, kernel, rank, k = spirals(600, random_state=seed)[0], RBF(60.0), 80, 2
+    model = KernelSpectralClustering(
+        k,
+        kernel=kernel,
+        encoding=encoding,
+        approximation=IncompleteCholesky(rank, pivots="greedy", block=1),
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of clusters that histograms do not have
+        model.fit(X)
+    pivots, values, scores = reference.published_ksc(kernel(X), rank, k - 1)
+    assert model.trim_ == 0
+    assert model.pivots_[0] == 0
+    assert np.array_equal(X[model.pivots_], X[pivots])
+    assert len(np.unique(X, axis=0)) < len(X) or np.array_equal(model.pivots_, pivots)
+    assert model.eigenvalues_ == pytest.approx(values, rel=1e-8)
+    gaps = -np.diff(np.append(values, values[-1] / 2))
+    if gaps.min() > 1e-3:  # else the eigenvectors are any rotation of these
+        assert same_up_to_sign(model.transform(X), scores, 1e-6)
 
 
 # Code books and criteria, small enough to check by hand
@@ -281,6 +323,117 @@ def test_two_clusters_in_every_encoding(encoding):
     assert adjusted_rand(y, model.labels_) == 1.0
     assert model.codebook_.prototypes.shape == (2, 2 if encoding == "bas" else 1)
     assert 0.5 < model.score(X) <= 1.0
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize(("n", "rank"), [(10_000, 121), (50_000, 115)])
+@pytest.mark.parametrize("seed", range(3))
+def test_default_pivots_leave_no_gap_in_a_spiral(n, rank, seed):
+    """The ranks of Table 2 of [novak2023]: of random pivots, most draws fail."""
+    X, y = spirals(n, random_state=seed)
+    model = KernelSpectralClustering(
+        2, gamma=1 / 0.006, rank=rank, train_size=n, random_state=seed
+    ).fit(X)
+    assert "spread" in model.report_.approximation
+    assert adjusted_rand(y, model.labels_) > 0.99
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_features", [2, 8])
+def test_a_few_rows_far_away_are_a_cluster(n_features, seed):
+    draw = rng(seed)
+    X = np.vstack(
+        [draw.normal(size=(2000, n_features)), 40 + 0.5 * draw.normal(size=(5, n_features))]
+    )
+    model = KernelSpectralClustering(2, random_state=seed).fit(X)
+    assert np.sort(model.cluster_weights_).tolist() == [5, 2000]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_far_from_all_others_are_no_cluster(seed):
+    draw = rng(seed)
+    X, y = make_blobs(1500, 3, centers=10 * np.eye(3), random_state=seed)
+    strays = draw.uniform(-60, 60, size=(20, 3))
+    model = KernelSpectralClustering(3, random_state=seed).fit(np.vstack([X, strays]))
+    assert adjusted_rand(y, model.labels_[:1500]) > 0.95
+    assert model.predict(strays).tolist() == model.labels_[1500:].tolist()
+
+
+def test_a_trim_leaves_out_the_least_dense_rows():
+    X, y = make_blobs(600, 2, centers=[[-3, 0], [3, 0]], random_state=0)
+    stray = np.array([[0.0, 30.0]])
+    both = np.vstack([X, stray])
+    how = {"gamma": 0.5, "random_state": 0}
+    assert KernelSpectralClustering(2, **how).fit(both).trim_ == 0
+    whole = KernelSpectralClustering(2, **how).fit(both)
+    assert adjusted_rand(y, whole.labels_[:-1]) < 0.5
+    model = KernelSpectralClustering(2, trim=0.01, **how).fit(both)
+    assert model.trim_ == 0.01
+    assert adjusted_rand(y, model.labels_[:-1]) > 0.9
+    assert len(model.degrees_) == 601
+    F = rng(0).random((50, 3))
+    weights = trimmed_weights(F, np.ones(50), 0.1)
+    left_out = np.flatnonzero(weights == 0)
+    degrees = F @ F.sum(axis=0)
+    assert sorted(left_out) == sorted(np.argsort(degrees)[:5])
+    assert trimmed_weights(F, np.ones(50), 0.0).all()
+
+
+def test_the_fit_is_the_candidate_that_was_compared():
+    X, _ = rings(1200, random_state=0)
+    model = KernelSpectralClustering(3, random_state=0).fit(X)
+    best = model.selection_.best
+    assert model.selection_.criterion == "cut"
+    assert model.selection_.gammas.index(best.gamma) == int(model.selection_.scores.argmax())
+    assert model.kernel_.gamma == pytest.approx(best.gamma)
+    assert best.score == model.selection_.scores.max()
+    assert "split the fewest close neighbours" in " ".join(model.report_.notes)
+
+
+def test_very_many_clusters_are_compared_by_the_criterion():
+    X, y = make_blobs(3000, 2, centers=300, cluster_std=0.01, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        model = KernelSpectralClustering(300, rank=400, random_state=0).fit(X)
+    assert model.selection_.criterion == "bas"
+    assert adjusted_rand(y, model.labels_) > 0.9
+
+
+def test_edges_count_by_their_closeness():
+    """Two rows far from three: an edge across counts by the ratio of lengths."""
+    edges = np.array([[1, 2], [0, 2], [1, 0], [4, 2], [3, 2]])
+    labels, ones = np.array([0, 0, 0, 1, 1]), np.ones(5)
+    plain = normalized_cut(edges, labels, ones, 2)
+    assert plain == pytest.approx((2 / 14 + 2 / 6) / 2)
+    closeness = np.ones((5, 2))
+    closeness[3:, 1] = 1e-6
+    assert normalized_cut(edges, labels, ones, 2, closeness) < 1e-5
+
+
+@seeds
+def test_spread_pivots_are_the_largest_of_each_few(seed):
+    B = rng(seed).normal(size=(40, 12))
+    S = B @ B.T
+    L, order, left = np.zeros((5, 40)), np.empty(5, np.intp), S.diagonal().copy()
+    n = take_best_of(S, 8, 0.1 * left.max(), left, L, order)
+    assert order[:n].tolist() == reference.best_of_each(S, 8, 0.1 * S.diagonal().max())
+    chosen = order[:n]
+    assert np.allclose(L[:n, chosen].T @ L[:n, chosen], S[np.ix_(chosen, chosen)])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_search_rejects_graphs_that_fall_apart(seed):
+    """Rows in bins of their own are clear clusters to the criterion alone."""
+    X, y = make_blobs(1500, 16, centers=10, cluster_std=7.0, random_state=seed)
+    estimator = SpectralClustering(10, approximation="binning", random_state=0)
+    rule = clone(estimator).fit(X).kernel_.gamma
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)  # narrow kernels make poor clusters
+        found = search(estimator, X, n_clusters=[10], gamma=rule * np.array([1, 4, 32, 128]))
+        best = clone(estimator).set_params(gamma=found.best.gamma).fit(X)
+    assert np.isnan(found.scores[2:]).all()
+    assert found.best.gamma <= 4.001 * rule
+    assert adjusted_rand(y, best.labels_) > 0.5
 
 
 def test_a_search_is_saved_with_the_model(tmp_path):

@@ -19,6 +19,7 @@ from mercer import RBF, IncompleteCholesky, MercerWarning, SpectralClustering
 from mercer._run.recorder import Recorder
 from mercer.datasets import rings, spirals
 from mercer.embeddings.gaps import gap_warnings, n_components, ranked_gaps
+from mercer.factors import NeighborGraph
 from mercer.factors.base import as_sample
 from mercer.factors.landmarks import (
     Edges,
@@ -491,7 +492,7 @@ def test_more_clusters_than_landmarks_of_an_object_is_an_error():
         SpectralClustering(8, approximation=Landmarks(5)).fit(X)
 
 
-@pytest.mark.parametrize("kernel", ["laplacian", "cosine", lambda x, y: float(x @ y)])
+@pytest.mark.parametrize("kernel", ["laplacian", "polynomial", lambda x, y: float(x @ y)])
 def test_a_kernel_that_landmarks_cannot_represent_is_explained(kernel):
     X, _ = far_blobs()
     with pytest.raises(ValueError, match=r"Euclidean distance.*another approximation"):
@@ -501,7 +502,7 @@ def test_a_kernel_that_landmarks_cannot_represent_is_explained(kernel):
 
 
 def test_an_ensemble_of_another_factor_is_refused():
-    with pytest.raises(ValueError, match="landmark graph"):
+    with pytest.raises(ValueError, match="partitions of a graph"):
         SpectralClustering(3, ensemble=5, approximation="cholesky").fit(far_blobs()[0])
 
 
@@ -568,7 +569,12 @@ def test_sparse_text_like_rows(seed):
 
 
 def test_a_model_forgets_the_ties_of_its_rows():
-    model = SpectralClustering(3, random_state=0).fit(touching_blobs()[0])
+    blobs = touching_blobs()[0]
+    model = SpectralClustering(3, random_state=0).fit(blobs)
+    assert isinstance(model.factor_, NeighborGraph)
+    assert model.factor_.lists is None
+    assert model.factor_.training_edges is None
+    model = SpectralClustering(3, approximation="landmarks", random_state=0).fit(blobs)
     assert isinstance(model.factor_, LandmarkGraph)
     assert model.factor_.training_edges is None
 

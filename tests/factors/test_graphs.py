@@ -17,7 +17,9 @@ from mercer import SpectralClustering
 from mercer.datasets import rings
 from mercer.exceptions import MercerWarning
 from mercer.factors import Neighbors
+from mercer.factors.search import ListSearch
 from mercer.kernels import RBF
+from mercer.linalg import spanning
 from mercer.linalg.eigen import leading_eigenpairs
 from mercer.linalg.walks import leading_walk
 
@@ -121,22 +123,96 @@ def test_neighbors_find_shapes(seed, n):
 @every_seed
 def test_neighbors_are_those_of_scikit_learn(seed):
     X, _ = blobs(seed)
-    graph = clustered(X, approximation=Neighbors(7, weights="rank")).factor_
-    ours = graph.rows(X).toarray() > 0
-    theirs = kneighbors_graph(X, 7, include_self=True).toarray() > 0
-    # The graph lives in the order of distinct rows: neighbours of a row are compared as points.
-    points = graph.format.undo(graph.search.landmarks)
-    for row, mine, other in zip(X, ours, theirs, strict=True):
-        nearest = np.sort(np.linalg.norm(points[mine] - row, axis=1))
-        assert np.allclose(nearest, np.sort(np.linalg.norm(X[other] - row, axis=1)))
+    graph = Neighbors(7).fit(None, X, rng=np.random.default_rng(0))
+    theirs = kneighbors_graph(X, 7).toarray() > 0
+    assert np.array_equal(graph.lists.edges(7).toarray() > 0, theirs)
+    mutual = graph._link(graph.lists, np.ones(len(X))).toarray() == 1
+    assert np.array_equal(mutual, theirs & theirs.T)
 
 
-def test_a_graph_in_pieces_gets_more_ties():
+def test_a_row_of_the_fit_keeps_its_place_and_a_new_one_goes_between_its_neighbours():
+    X, _ = blobs()
+    graph = Neighbors(7).fit(None, X, rng=np.random.default_rng(0))
+    assert np.array_equal(graph.rows(X).toarray(), np.eye(len(X)))
+    new = X[:20] + 0.01
+    B = graph.rows(new).toarray()
+    distances = np.linalg.norm(new[:, None] - X, axis=2)
+    nearest = np.sort(distances, axis=1)[:, 6:7]
+    weights = np.where(distances <= nearest, 1 / distances**2, 0.0)
+    assert np.allclose(B, weights / weights.sum(axis=1, keepdims=True))
+
+
+def test_parts_of_a_graph_are_connected_by_the_shortest_edges():
     sizes, centers = [200, 200, 8], [[0, 0], [20, 0], [0, 20]]
     X, y = make_blobs(sizes, 2, centers=centers, random_state=0)
     model = clustered(X, 2, approximation=Neighbors(5))
-    assert model.factor_.n_neighbors > 8  # more than the small group has
     assert adjusted_rand_score(y[y < 2], model.labels_[y < 2]) > 0.99
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("most", [64, 2048])
+def test_spanning_edges_are_a_minimum_spanning_tree_of_the_parts(most, monkeypatch):
+    """Of few rows exactly; of more, edges that are not much longer."""
+    monkeypatch.setattr(spanning, "MOST_COMPARED", most)
+    X, part = make_blobs(300, 3, centers=12, cluster_std=0.3, random_state=0)
+    same = sp.csr_array((part[:, None] == part) * 1.0)
+    distances = np.linalg.norm(X[:, None] - X, axis=2)
+    idx = np.argsort(distances, axis=1)[:, 1:20]
+    lengths = np.take_along_axis(distances, idx, axis=1) ** 2
+    tree = spanning.spanning_edges(X, same, idx, lengths)
+    between = np.full((12, 12), np.inf)
+    np.minimum.at(between, (part[:, None], part[None, :]), distances)
+    np.fill_diagonal(between, 0.0)
+    best = sp.csgraph.minimum_spanning_tree(sp.csr_array(between)).sum()
+    found = float((tree.toarray() * distances).sum() / 2)
+    assert tree.nnz == 2 * 11
+    assert sp.csgraph.connected_components(same + tree)[0] == 1
+    assert found == pytest.approx(best) if most == 2048 else found < 1.5 * best
+
+
+@pytest.mark.numeric
+@every_seed
+def test_bridges_change_a_walk_as_the_dense_problem_says(seed):
+    """Few weak edges between parts, or within one graph: the same leading space."""
+    blocks = [random_graph(seed + i, 30, 0.5) for i in range(4)]
+    W = sp.csr_array(scipy.linalg.block_diag(*blocks))
+    T = np.zeros(W.shape)
+    for i, j in ((0, 35), (31, 65), (64, 100)):
+        T[i, j] = T[j, i] = 0.01
+    whole = W.toarray() + T
+    for m in (3, 4, 6):
+        w, rng = np.ones(len(whole)), np.random.default_rng(0)
+        walk = leading_walk(W, w, m, bridges=sp.csr_array(T), solver="auto", rng=rng)
+        scale = 1.0 / np.sqrt(whole.sum(axis=1))
+        values, vectors = np.linalg.eigh(scale[:, None] * whole * scale)
+        assert np.allclose(walk.values, values[::-1][:m], atol=1e-5)
+        ours = np.linalg.qr(walk.vectors / scale[:, None])[0]
+        cosines = np.linalg.svd(vectors[:, ::-1][:, :m].T @ ours)[1]
+        assert walk.n_parts == 4
+        assert cosines.min() > (0.999 if m != 3 else 0.9)
+
+
+@pytest.mark.numeric
+def test_lists_find_nearly_all_neighbours_and_rows_find_themselves():
+    X = np.random.default_rng(0).normal(size=(12_000, 6))
+    graph = Neighbors().fit(None, X, rng=np.random.default_rng(0))
+    search = graph.search
+    assert isinstance(search, ListSearch)
+    assert search.recall(10) > 0.95
+    idx, dist = search.nearest(graph.row_coordinates(), 5)
+    assert np.array_equal(idx[:, 0], np.arange(len(X)))
+    assert not dist[:, 0].any()
+    far = np.full((3, 6), 1e30)
+    assert np.isfinite(search.nearest(far, 5)[1]).all()
+
+
+def test_a_few_rows_far_away_are_a_cluster_and_stray_rows_are_not():
+    X, y = make_blobs([2000, 5], 2, centers=[[0, 0], [40, 0]], random_state=0)
+    assert adjusted_rand_score(y, clustered(X, 2).labels_) == 1.0
+    rng = np.random.default_rng(0)
+    X, y = make_blobs([500, 500], 2, centers=[[0, 0], [12, 0]], random_state=0)
+    X = np.vstack([X, rng.uniform(-20, 30, (20, 2))])
+    assert adjusted_rand_score(y, clustered(X, 2).labels_[:1000]) > 0.95
 
 
 def test_a_graph_that_stays_in_pieces_is_told():

@@ -71,6 +71,7 @@ def made(make, case):
             pytest.skip(f"it has no {name}")
     model = make(**params)
     kinds = {
+        "auto": (None, "rbf"),
         "landmarks": (None, "rbf"),
         "neighbors": (None, "rbf"),
         "binning": (None, "rbf", "laplacian"),

@@ -146,7 +146,7 @@ def test_the_spectrum_is_that_of_the_block_matrix(picture: Any) -> None:
     blocks = find_blocks(F, inside, image.shape[1], 50.0, budget=Budget.of(None)).quantization
     kernel = RBF(0.5 / 30.0**2)
     wanted = quantized_eigen(blocks, kernel, 5, normalization="divisive").values
-    found = Segmenter(4, random_state=0).fit(image).report_.eigenvalues
+    found = Segmenter(4, method="quantized", random_state=0).fit(image).report_.eigenvalues
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
 
 
@@ -222,9 +222,10 @@ def test_a_speck_joins_its_longest_border() -> None:
 # Segmenters ---------------------------------------------------------------------------------------
 
 
-def test_the_landscape_is_found(picture: Any) -> None:
+@pytest.mark.parametrize("method", ["contours", "quantized"])
+def test_the_landscape_is_found(method: str, picture: Any) -> None:
     image, truth = picture
-    labels = segment(image, 5, random_state=0)
+    labels = segment(image, 5, method=method, random_state=0)
     assert same(labels, truth) > 0.98
     assert labels.dtype == np.intp
     sizes = np.bincount(labels.ravel())[1:]
@@ -253,17 +254,19 @@ def test_predict_of_the_fitted_image_gives_its_labels(
     np.testing.assert_array_equal(one, segmenter.labels_)
 
 
-def test_labels_mean_the_same_in_another_image(picture: Any) -> None:
+@pytest.mark.parametrize("method", ["contours", "quantized"])
+def test_labels_mean_the_same_in_another_image(method: str, picture: Any) -> None:
     image, _ = picture
     other, truth = landscape(70, 110, random_state=5)
-    segmenter = Segmenter(5, random_state=0).fit(image)
+    segmenter = Segmenter(5, method=method, random_state=0).fit(image)
     assert same(segmenter.predict(other), truth) > 0.95
     sky = segmenter.labels_[0, 0]
     assert segmenter.predict(other)[0, 0] == sky
 
 
+@pytest.mark.parametrize("method", ["contours", "quantized"])
 @pytest.mark.parametrize("kind", ["uint16", "float32", "float64", "range"])
-def test_labels_do_not_depend_on_the_dtype(kind: str, picture: Any) -> None:
+def test_labels_do_not_depend_on_the_dtype(method: str, kind: str, picture: Any) -> None:
     image, _ = picture
     other: np.ndarray = {
         "uint16": image.astype(np.uint16) * 257,
@@ -272,37 +275,52 @@ def test_labels_do_not_depend_on_the_dtype(kind: str, picture: Any) -> None:
         "range": (image.astype(np.float64) - image.min()) * 7 - 1000,
     }[kind]
     wanted = image if kind != "range" else (image - image.min()) / np.ptp(image)
-    labels = segment(wanted, 5, random_state=0)
-    assert same(segment(other, 5, random_state=0), labels) > 0.99
+    labels = segment(wanted, 5, method=method, random_state=0)
+    assert same(segment(other, 5, method=method, random_state=0), labels) > 0.99
 
 
-def test_gray_many_channels_and_channels_first(picture: Any) -> None:
+@pytest.mark.parametrize("method", ["contours", "quantized"])
+def test_gray_many_channels_and_channels_first(method: str, picture: Any) -> None:
     image, truth = picture
     gray = image.mean(axis=2).astype(np.uint8)
     rgb = np.repeat(gray[:, :, None], 3, axis=2)
-    assert same(segment(gray, 4, random_state=0), segment(rgb, 4, random_state=0)) > 0.99
+    assert (
+        same(
+            segment(gray, 4, method=method, random_state=0),
+            segment(rgb, 4, method=method, random_state=0),
+        )
+        > 0.99
+    )
     seven = np.concatenate([image, image, gray[:, :, None]], axis=2)
-    assert same(segment(seven, 5, random_state=0), truth) > 0.9
+    assert same(segment(seven, 5, method=method, random_state=0), truth) > 0.9
     first = np.moveaxis(image, -1, 0)
     np.testing.assert_array_equal(
-        segment(first, 5, channel_axis=0, random_state=0), segment(image, 5, random_state=0)
+        segment(first, 5, channel_axis=0, method=method, random_state=0),
+        segment(image, 5, method=method, random_state=0),
     )
 
 
-def test_transparent_and_masked_pixels_have_no_say(picture: Any) -> None:
+@pytest.mark.parametrize("method", ["contours", "quantized"])
+def test_transparent_and_masked_pixels_have_no_say(method: str, picture: Any) -> None:
     image, _ = picture
     mask = np.ones(image.shape[:2], bool)
     mask[:, :40] = False
     noise = np.random.default_rng(0).integers(0, 255, image.shape, np.uint8)
     spoilt = np.where(mask[:, :, None], image, noise)
-    labels = segment(image, 4, mask=mask, random_state=0)
+    labels = segment(image, 4, mask=mask, method=method, random_state=0)
     assert (labels[~mask] == 0).all()
     assert (labels[mask] > 0).all()
-    np.testing.assert_array_equal(segment(spoilt, 4, mask=mask, random_state=0), labels)
+    np.testing.assert_array_equal(
+        segment(spoilt, 4, mask=mask, method=method, random_state=0), labels
+    )
     rgba = np.dstack([spoilt, 255 * mask.astype(np.uint8)])
-    np.testing.assert_array_equal(segment(rgba, 4, random_state=0), labels)
-    assert (segment(image, 4, mask=mask, start_label=0, random_state=0)[~mask] == -1).all()
-    bands = segment(np.dstack([image, image[:, :, 0]]), 4, alpha=False, random_state=0)
+    np.testing.assert_array_equal(segment(rgba, 4, method=method, random_state=0), labels)
+    assert (
+        segment(image, 4, mask=mask, start_label=0, method=method, random_state=0)[~mask] == -1
+    ).all()
+    bands = segment(
+        np.dstack([image, image[:, :, 0]]), 4, alpha=False, method=method, random_state=0
+    )
     assert bands.min() == 1
 
 
@@ -328,46 +346,57 @@ def test_connected_segments_are_connected(picture: Any) -> None:
     assert len(np.unique(labels)) >= len(np.unique(whole))
 
 
-def test_batches(picture: Any) -> None:
+@pytest.mark.parametrize("method", ["contours", "quantized"])
+def test_batches(method: str, picture: Any) -> None:
     image, _ = picture
     images = [image, image[::2, ::2], image[:, :, 0]]
-    found = list(segment_batch(images, 3, n_jobs=2, random_state=0))
+    found = list(segment_batch(images, 3, n_jobs=2, method=method, random_state=0))
     for labels, one in zip(found, images, strict=True):
-        np.testing.assert_array_equal(labels, segment(one, 3, random_state=0))
+        np.testing.assert_array_equal(labels, segment(one, 3, method=method, random_state=0))
     stack = np.stack([image, image[::-1]])
     assert [labels.shape for labels in segment_batch(stack, 3)] == [image.shape[:2]] * 2
-    segmenter = Segmenter(5, random_state=0).fit(image)
+    segmenter = Segmenter(5, method=method, random_state=0).fit(image)
     shared = list(segment_batch([image], segmenter=segmenter, masks=[None]))
     np.testing.assert_array_equal(shared[0], segmenter.labels_)
     with pytest.raises(ValueError, match="pass no others"):
         segment_batch(images, 3, segmenter=segmenter)
 
 
-def test_auto_says_why(picture: Any) -> None:
-    segmenter = Segmenter(random_state=0).fit(picture[0])
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [("contours", "stronger than scale=0.5"), ("quantized", "largest relative gap")],
+)
+def test_auto_says_why(method: str, words: str, picture: Any) -> None:
+    segmenter = Segmenter(method=method, random_state=0).fit(picture[0])
     assert 2 <= segmenter.n_segments_ <= 15
-    assert "largest relative gap" in str(segmenter.report_)
+    assert words in str(segmenter.report_)
 
 
 # Bad input ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("method", ["contours", "quantized"])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 1, 3), (1, 50, 3), (50, 1, 3), (2, 3, 4)])
-def test_tiny_images(shape: tuple[int, ...]) -> None:
+def test_tiny_images(method: str, shape: tuple[int, ...]) -> None:
     image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
     k = 1 if image[..., 0].size == 1 or shape == (1, 1) else 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MercerWarning)
-        labels = segment(image, k, random_state=0)
+        labels = segment(image, k, method=method, random_state=0)
     assert labels.shape == shape[:2]
     assert labels.min() >= 0
 
 
 @pytest.mark.parametrize("value", [0, 128, 255])
 def test_constant_images(value: int) -> None:
-    labels = segment(np.full((40, 60, 3), value, np.uint8), 4, random_state=0)
+    plain = np.full((40, 60, 3), value, np.uint8)
+    labels = segment(plain, 4, method="quantized", random_state=0)
     assert len(np.unique(labels)) == 4  # pieces of the plane: places differ
-    assert segment(np.full((40, 60), 0.3), random_state=0).shape == (40, 60)
+    with pytest.warns(MercerWarning, match="only 1 of n_segments=4"):
+        assert (segment(plain, 4, method="contours") == 1).all()  # no contour anywhere
+    for method in ("contours", "quantized"):
+        labels = segment(np.full((40, 60), 0.3), method=method, random_state=0)
+        assert labels.shape == (40, 60)
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,14 @@ from mercer.image import Segmenter, landscape
 IMAGE = landscape(40, 60, random_state=0)[0]
 OTHER = landscape(30, 50, random_state=1)[0]
 CASES: dict[str, dict[str, Any]] = {
-    "quantized": {},
-    "auto": {"n_segments": "auto"},
+    "contours": {},
+    "level": {"n_segments": "auto", "scale": 0.4},
+    "quantized": {"method": "quantized"},
+    "auto": {"n_segments": "auto", "method": "quantized"},
     "histogram": {"features": "histogram", "n_colors": 4, "dither": True},
     "landmarks": {"method": "landmarks"},
     "ksc": {"method": "ksc"},
-    "connected": {"connected": True, "min_size": 0, "start_label": 5},
+    "connected": {"method": "quantized", "connected": True, "min_size": 0, "start_label": 5},
 }
 
 
@@ -43,7 +45,7 @@ def test_loading_gives_back_what_was_saved(case: str, tmp_path: Path) -> None:
     assert repr(loaded) == repr(model)
     assert loaded.report_ == model.report_
     assert loaded.n_segments_ == model.n_segments_
-    assert set(vars(loaded)) == set(vars(model)) - {"labels_"}
+    assert set(vars(loaded)) == set(vars(model)) - {"labels_", "levels_"}
     for image in (IMAGE, OTHER):
         assert loaded.predict(image).tobytes() == model.predict(image).tobytes()
     mercer.save(loaded, tmp_path / "b.mercer")
@@ -56,6 +58,13 @@ def test_features_of_the_caller(tmp_path: Path) -> None:
     model.save(tmp_path / "a.mercer")
     loaded, given = mercer.load(tmp_path / "a.mercer"), np.asarray(OTHER, np.float32)
     assert (loaded.predict(OTHER, features=given) == model.predict(OTHER, features=given)).all()
+
+
+def test_many_channels_keep_their_axes(tmp_path: Path) -> None:
+    seven = np.dstack([IMAGE, IMAGE[::-1], IMAGE[:, :, 0]])
+    model = Segmenter(3).fit(seven)
+    model.save(tmp_path / "a.mercer")
+    assert (mercer.load(tmp_path / "a.mercer").predict(seven) == model.labels_).all()
 
 
 def altered(case: str, change: Any, folder: Path) -> Path:
@@ -71,6 +80,27 @@ def inner(fit: dict[str, Any]) -> dict[str, Any]:
 
 
 CHANGES: dict[str, tuple[str, Any]] = {
+    "histograms of other bins": (
+        "contours",
+        lambda f, a: a.update(
+            {"model_.looks.histograms": a["model_.looks.histograms"][:, 1:].copy()}
+        ),
+    ),
+    "looks of fewer": (
+        "contours",
+        lambda f, a: a.update(
+            {name: a[name][:-1].copy() for name in a if name.startswith("model_.looks.")}
+        ),
+    ),
+    "looks negative": ("contours", lambda f, a: a["model_.looks.histograms"].fill(-1.0)),
+    "no segments wanted": (
+        "contours",
+        lambda f, a: f["model_"]["fields"]["rule"]["fields"].update(n_segments=0),
+    ),
+    "planes of seven channels": (
+        "contours",
+        lambda f, a: f["features_"]["fields"].update(n_channels=7),
+    ),
     "segments beyond": ("quantized", lambda f, a: a["model_.segment_of"].fill(3)),
     "segments negative": ("quantized", lambda f, a: a["model_.segment_of"].fill(-1)),
     "points infinite": ("quantized", lambda f, a: a["model_.centers.points"].fill(np.inf)),

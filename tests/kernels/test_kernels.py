@@ -20,6 +20,7 @@ from mercer.kernels import (
     HistogramIntersection,
     Laplacian,
     Polynomial,
+    UnitRows,
     as_kernel,
 )
 from mercer.kernels.algebra import Product, Scaled, Sum
@@ -45,6 +46,10 @@ KERNELS = {
     "product": (
         RBF(0.2) * Laplacian(0.3),
         lambda x, y: reference.rbf(0.2)(x, y) * reference.laplacian(0.3)(x, y),
+    ),
+    "unit rows": (
+        UnitRows(RBF(0.7)),
+        lambda x, y: reference.rbf(0.7)(reference.unit(x), reference.unit(y)),
     ),
 }
 every_kernel = pytest.mark.parametrize("name", KERNELS)

@@ -102,7 +102,7 @@ def test_rows_in_pieces_are_those_at_once(make, seed):
 
 # Blocks of greedy pivots break ties by rounding, which differs; means are of dense rows; sparse
 # rows are projected before landmarks are chosen.
-@without("cholesky-greedy", "nystrom-kmeans", "landmarks", "landmarks-rank-weights")
+@without("cholesky-greedy", "nystrom-kmeans", "landmarks", "landmarks-rank-weights", "auto")
 @seeds(quick=3)
 def test_dense_and_sparse_rows_give_the_same(make, seed):
     X = (cloud(seed, n=70, d=6) - 5.0) * (np.random.default_rng(seed).random((70, 6)) < 0.6)

@@ -50,7 +50,8 @@ MODELS: dict[str, Any] = {
         3, initial_size=9, max_size=9, n_neighbors=6, random_state=0
     ),
     "spectral-quantized": SpectralClustering(3, approximation="quantized", rank=12, random_state=0),
-    "segmenter": Segmenter(3, random_state=0),
+    "segmenter": Segmenter(3, method="quantized", random_state=0),
+    "segmenter-contours": Segmenter(3, method="contours", min_size=0),
 }
 
 

@@ -245,7 +245,7 @@ def test_an_interrupted_batch_leaves_the_model_as_it_was(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mercer.stream.streaming_kernel_kmeans.absorb", interrupt)
+        patch.setattr("mercer.stream.state.absorb", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[200:])
     assert vars(model) == before

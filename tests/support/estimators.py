@@ -70,6 +70,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
             **_without_rank(params),
         },
     ),
+    "StreamingKernelKMeans-means": lambda n_clusters=3, **params: StreamingKernelKMeans(
+        n_clusters, **{"algorithm": "means", "random_state": 0, **_without_rank(params)}
+    ),
 }
 
 # What a stream cannot promise by its nature, and why. `fit` of rows in memory puts them into an

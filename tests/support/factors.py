@@ -48,6 +48,7 @@ GREEDY: dict[str, Maker] = {
 }
 RANDOM: dict[str, Maker] = {
     "cholesky-random": NAMED["cholesky"],
+    "cholesky-spread": lambda rank: IncompleteCholesky(rank, pivots="spread"),
     "nystrom-uniform": NAMED["nystrom"],
     "nystrom-kmeans": lambda rank: Nystrom(rank, sampling="kmeans"),
     "nystrom-leverage": lambda rank: Nystrom(rank, sampling="leverage"),

@@ -41,6 +41,11 @@ def cosine(x, y):
     return x @ y / lengths if lengths > 0 else 0.0
 
 
+def unit(x):
+    length = np.sqrt(x @ x)
+    return x / length if length > 0 else x
+
+
 def polynomial(degree: int, gamma: float, coef0: float) -> Callable:
     return lambda x, y: (gamma * (x @ y) + coef0) ** degree
 
@@ -85,6 +90,36 @@ def textbook_cholesky(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]
         residual = np.maximum(residual - G[:, r] ** 2, 0.0)
         residual[p] = 0.0
     return G, pivots
+
+
+def best_of_each(S: np.ndarray, rivals: int, least: float) -> list[int]:
+    """The largest residual of all, then of each few rows in turn, while above `least`."""
+    S, chosen = S.copy(), []
+    for start in range(0, len(S), rivals):
+        few = np.arange(start, len(S) if not chosen else min(start + rivals, len(S)))
+        j = few[S.diagonal()[few].argmax()]
+        if S[j, j] <= (least if chosen else 0):
+            continue
+        chosen.append(int(j))
+        S -= np.outer(S[:, j], S[j]) / S[j, j]
+        S[j, :] = S[:, j] = 0.0
+    return chosen
+
+
+def published_ksc(
+    K: np.ndarray, rank: int, n_directions: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pivots, eigenvalues and training scores of [novak2023], equations (9) and (10) and bias."""
+    G, pivots = textbook_cholesky(K, rank)
+    d = G @ G.sum(axis=0)
+    v = 1 / d
+    X = (G - v @ G / v.sum()) * np.sqrt(v)[:, None]
+    Q, R = np.linalg.qr(X)
+    U, sigma, _ = np.linalg.svd(R)
+    beta = (Q @ U[:, :n_directions]) * np.sqrt(v)[:, None]
+    values = sigma[:n_directions] ** 2
+    bias = (values - 1) * (d @ beta) / len(K)
+    return pivots, values, G @ (G.T @ beta) + bias
 
 
 def original_ksc(G: np.ndarray, n_directions: int) -> tuple[np.ndarray, np.ndarray]:

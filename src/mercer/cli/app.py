@@ -221,27 +221,29 @@ def segment(
     out: options.PictureFile = None,
     overlay: options.Overlay = "boundaries",
     labels: options.LabelImage = None,
+    report: options.SegmentsPage = None,
+    model: options.SavedSegmenter = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Segment images: a picture of the segments, their labels, or both.
+    """Segment images: a picture of the segments, their labels, or a page.
 
-    Several images are segmented one by one, and --out and --labels name
-    folders. An image that cannot be read is reported at the end, after the
+    Several images are segmented one by one, and --out, --labels and --report
+    name folders. An image that cannot be read is reported at the end, after the
     others are done: exit code 1.
     """
-    from mercer.cli.segment import plan_files, segment_files
+    from mercer.cli.segment import check_request, load_segmenter, plan_files, segment_files
     from mercer.cli.show import show_json, show_segments
     from mercer.image import Segmenter
 
-    if out is None and labels is None:
-        raise ValueError(
-            "nothing would be written: --out FILE makes a picture, --labels FILE keeps labels"
-        )
     segmenter = Segmenter(**parameters)
-    jobs = plan_files(images, out, labels)
+    check_request(segmenter, out, labels, report, model)
+    jobs = plan_files(images, out, labels, report)
+    if model is not None:
+        segmenter = load_segmenter(model)
     with progress(quiet=quiet, unit="images"):
-        outcomes = list(segment_files(jobs, segmenter, overlay=overlay))
+        how = {"overlay": overlay, "is_fitted": model is not None}
+        outcomes = list(segment_files(jobs, segmenter, **how))
     if json:
         show_json({"images": [outcome.to_dict() for outcome in outcomes]}, {})
     else:

@@ -40,8 +40,8 @@ EXAMPLES: dict[str, dict[str, str]] = {  # verb: {what it does: the command}
             "mercer stream rows.npy -k 3 --out s.csv --model s.mercer --seed 0 --resume --json",
     },
     "segment": {
-        "One image into five segments, their boundaries drawn":
-            "mercer segment photo.png -k 5 --out parts.png",
+        "One image into five segments, their boundaries drawn, and a page with all levels":
+            "mercer segment photo.png -k 5 --out parts.png --report levels.html",
         "Several images: label images into a folder, numbers of segments found automatically":
             "mercer segment photo.png other.png --labels parts",
     },

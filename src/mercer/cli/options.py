@@ -244,6 +244,21 @@ PictureFile: TypeAlias = Annotated[
         help="Write a picture of the segments to this file (several images: into this folder).",
     ),
 ]
+SegmentsPage: TypeAlias = Annotated[
+    Path | None,
+    file_option(
+        "--report",
+        help="Write a page with a slider over the levels to this .html file (several images: into "
+        "this folder).",
+    ),
+]
+SavedSegmenter: TypeAlias = Annotated[
+    Path | None,
+    file_option(
+        "--model",
+        help="Label all images with this saved Segmenter: a label means the same in each of them.",
+    ),
+]
 Overlay: TypeAlias = Annotated[
     Any,
     option(

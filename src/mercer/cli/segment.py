@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ class ImageJob:
     image: Path
     picture: Path | None
     labels: Path | None
+    report: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,29 @@ class Outcome:
         return job | {name: value for name, value in values.items() if name != "job"}
 
 
-def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) -> list[ImageJob]:
+def check_request(
+    segmenter: Any, out: Path | None, labels: Path | None, report: Path | None, model: Path | None
+) -> None:
+    """Refuse, before any work, a request that writes nothing or contradicts itself."""
+    if out is None and labels is None and report is None:
+        raise ValueError(
+            "nothing would be written: --out FILE makes a picture, --labels FILE keeps labels, "
+            "--report FILE.html makes a page"
+        )
+    if model is None:
+        return
+    if report is not None:
+        raise ValueError("--report is about the image of a fit; leave out --model, or --report")
+    if segmenter.get_params() != type(segmenter)().get_params():
+        raise ValueError(
+            f"{model} has its own number of segments, method and options; pass no others with "
+            "--model"
+        )
+
+
+def plan_files(
+    images: Sequence[Path], out: Path | None, labels: Path | None, report: Path | None = None
+) -> list[ImageJob]:
     """The files to write: those that are named, or for several images files in folders.
 
     Raises, before any work, if a file would be written twice or over an input.
@@ -46,23 +70,33 @@ def plan_files(images: Sequence[Path], out: Path | None, labels: Path | None) ->
 
     many = len(images) > 1
     jobs = [
-        ImageJob(image, _target(out, image, many=many), _target(labels, image, many=many))
+        ImageJob(
+            image,
+            _target(out, image, many=many),
+            _target(labels, image, many=many),
+            _target(report, image, many=many, suffix=".html"),
+        )
         for image in images
     ]
-    written = (path for job in jobs for path in (job.picture, job.labels))
+    written = (path for job in jobs for path in (job.picture, job.labels, job.report))
     try:
         read = [image for image in images if image.is_file()]  # others: one by one
         check_apart(read, [path for path in written if path is not None])
     except ValueError as error:
         raise ValueError(
             f"{error}: it would be written twice, or over an image that is read; choose other "
-            "names or folders with --out and --labels"
+            "names or folders with --out, --labels and --report"
         ) from None
     return jobs
 
 
-def segment_files(jobs: Sequence[ImageJob], segmenter: Any, *, overlay: Any) -> Iterator[Outcome]:
-    """Segment each image by itself; the error of a bad one is part of its outcome."""
+def segment_files(
+    jobs: Sequence[ImageJob], segmenter: Any, *, overlay: Any, is_fitted: bool = False
+) -> Iterator[Outcome]:
+    """Segment each image by itself, or all by one fitted segmenter.
+
+    The error of a bad one is part of its outcome.
+    """
     from sklearn.base import clone
 
     from mercer.cli.errors import paragraph
@@ -72,7 +106,10 @@ def segment_files(jobs: Sequence[ImageJob], segmenter: Any, *, overlay: Any) -> 
         tell("segment", number, len(jobs))
         try:
             with listening(_ignore):
-                outcome = _segment_file(job, clone(segmenter), overlay)
+                if is_fitted:
+                    outcome = _label_file(job, segmenter, overlay)
+                else:
+                    outcome = _segment_file(job, clone(segmenter), overlay)
         except MissingExtraError:
             raise
         except (ValueError, TypeError, OSError, MemoryError) as error:
@@ -81,29 +118,66 @@ def segment_files(jobs: Sequence[ImageJob], segmenter: Any, *, overlay: Any) -> 
     tell("segment", len(jobs), len(jobs))
 
 
+def load_segmenter(path: Path) -> Any:
+    """A saved segmenter; other models are refused."""
+    import mercer
+    from mercer.image import Segmenter
+
+    model = mercer.load(path)
+    if not isinstance(model, Segmenter):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, which labels rows; use `mercer predict`, or "
+            "pass the file of a Segmenter"
+        )
+    return model
+
+
 def _segment_file(job: ImageJob, segmenter: Any, overlay: Any) -> Outcome:
-    from mercer.image import draw_overlay, read_image, write_image, write_labels_image
+    from mercer.image import read_image
+    from mercer.report import write_page
 
     image, visible = read_image(job.image)
     segmenter.fit(image, mask=visible)
+    _write(job, image, segmenter.labels_, overlay)
+    if job.report is not None:
+        write_page(job.report, segmenter, image, title=job.image.name)
+    seconds = sum(stage.seconds for stage in segmenter.report_.stages)
+    return Outcome(job, _count(segmenter.labels_), image.shape[:2], seconds)
+
+
+def _label_file(job: ImageJob, segmenter: Any, overlay: Any) -> Outcome:
+    from mercer.image import read_image
+
+    image, visible = read_image(job.image)
+    start = time.perf_counter()
+    labels = segmenter.predict(image, mask=visible)
+    seconds = time.perf_counter() - start
+    _write(job, image, labels, overlay)
+    return Outcome(job, _count(labels), image.shape[:2], seconds)
+
+
+def _count(labels: Any) -> int:
+    return len(np.unique(labels[labels > 0]))
+
+
+def _write(job: ImageJob, image: Any, labels: Any, overlay: Any) -> None:
+    from mercer.image import draw_overlay, write_image, write_labels_image
+
     _make_folders(job)
     if job.labels is not None:
-        write_labels_image(job.labels, segmenter.labels_)
+        write_labels_image(job.labels, labels)
     if job.picture is not None:
-        write_image(job.picture, draw_overlay(image, segmenter.labels_, overlay))
-    seconds = sum(stage.seconds for stage in segmenter.report_.stages)
-    n_segments = len(np.unique(segmenter.labels_[segmenter.labels_ > 0]))
-    return Outcome(job, n_segments, image.shape[:2], seconds)
+        write_image(job.picture, draw_overlay(image, labels, overlay))
 
 
 def _make_folders(job: ImageJob) -> None:
     """Make the folders of the results, if their parents exist."""
-    for path in (job.picture, job.labels):
+    for path in (job.picture, job.labels, job.report):
         if path is not None and not path.parent.exists() and path.parent.parent.exists():
             path.parent.mkdir(exist_ok=True)
 
 
-def _target(path: Path | None, image: Path, *, many: bool) -> Path | None:
+def _target(path: Path | None, image: Path, *, many: bool, suffix: str = ".png") -> Path | None:
     """A file for one image; a folder, with the image's name, for several."""
     if path is None:
         return None
@@ -111,7 +185,7 @@ def _target(path: Path | None, image: Path, *, many: bool) -> Path | None:
         raise ValueError(
             f"{path} is one file, but several images were given; name a folder for their results"
         )
-    return path / f"{image.stem}.png" if many or path.is_dir() else path
+    return path / f"{image.stem}{suffix}" if many or path.is_dir() else path
 
 
 def _ignore(stage: str, done: int, total: int) -> None:

@@ -60,7 +60,7 @@ def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
     for outcome in outcomes:
         if not outcome.error and not quiet:
             height, width = outcome.shape
-            paths = (outcome.job.picture, outcome.job.labels)
+            paths = (outcome.job.picture, outcome.job.labels, outcome.job.report)
             written = ", ".join(str(path) for path in paths if path is not None)
             say(
                 f"{outcome.job.image}  {height:,} × {width:,}, {outcome.n_segments} segments, "

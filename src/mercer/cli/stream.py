@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -20,6 +21,8 @@ from mercer.cli.snapshots import (
     load_snapshot,
     save_snapshot,
 )
+
+log = logging.getLogger(__name__)
 
 BATCH_ROWS = 1000  # rows of a file or lines of text per batch
 SIGNS = {  # first bytes of binary files: format, what they are, what to do
@@ -65,14 +68,22 @@ def stream_rows(
                 continue
             if snapshot is not None and lines.n_labels == 0:
                 save_snapshot(model, snapshot, source, lines)
+                _log_state(model)
             _write_labels(model, waiting, lines)
             if snapshot is not None and number % every == 0:
                 save_snapshot(model, snapshot, source, lines)
+                _log_state(model)
         _check_rows(model, waiting)
         source.end()
         if snapshot is not None:
             save_snapshot(model, snapshot, source, lines)
     return model
+
+
+def _log_state(model: Any) -> None:
+    """One line per snapshot: rows so far, and how well the model explains the latest of them."""
+    counts = ", ".join(f"{value:.4g} {name}" for name, value in model.report_.stream.items())
+    log.info("%s rows seen: %s", f"{model.n_seen_:,}", counts)
 
 
 def _write_labels(model: Any, waiting: list[FloatArray], lines: LabelFile | StandardOutput) -> None:

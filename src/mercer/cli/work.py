@@ -47,7 +47,7 @@ def load_model(path: Path, *, max_memory: str | None, n_jobs: int | None) -> Any
     if not model._reads_rows:
         raise ValueError(
             f"{path} holds a {type(model).__name__}, which labels images instead of rows; use "
-            "mercer.load(path).predict(image) in Python"
+            "mercer segment --model, or mercer.load(path).predict(image) in Python"
         )
     return model.set_params(**given)
 

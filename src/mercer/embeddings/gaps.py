@@ -52,12 +52,18 @@ def is_determined(values: FloatArray, residuals: FloatArray, k: int) -> bool:
     )
 
 
-def gap_warnings(values: FloatArray, residuals: FloatArray, k: int, record: Recorder) -> None:
-    """Say in words where the labels are not determined by the data."""
-    parts = n_components(values)
+def gap_warnings(
+    values: FloatArray, residuals: FloatArray, k: int, record: Recorder, *, n_parts: int = 1
+) -> None:
+    """Say in words where the labels are not determined by the data.
+
+    `n_parts`: unconnected parts of the graph, where the eigenvalues do not show them.
+    """
+    parts = max(n_components(values), n_parts)
     if parts > k:
+        is_counted = n_parts > 1 or parts < len(values)
         record.warn(
-            f"the graph falls into {parts if parts < len(values) else 'more than ' + str(k)} "
+            f"the graph falls into {parts if is_counted else 'more than ' + str(k)} "
             f"unconnected parts, but {k} clusters were asked for: which parts share a cluster is "
             "arbitrary; ask for more clusters, or connect rows to more others (a smaller gamma, "
             "more neighbours)"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._run.types import FloatArray
+from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.weighted_kpca import WeightedKpca
 from mercer.factors.dense import DenseFactor, PivotFactor
 from mercer.rows.rows import cast, part
@@ -33,6 +33,11 @@ class Scores:
             tiles[0].bias,
             np.concatenate([np.asarray(tile.feature_sums) for tile in tiles]),
         )
+
+    def part(self, ids: IdArray) -> Scores:
+        """Those of some rows."""
+        sums = None if self.feature_sums is None else self.feature_sums[ids]
+        return Scores(self.unbiased[ids], self.degrees[ids], self.bias, sums)
 
     def coordinates(self, encoding: str, k: int) -> FloatArray:
         """The coordinates in which the encoding tells k clusters apart: (n, q)."""

@@ -69,9 +69,9 @@ def weighted_kpca(
 ) -> WeightedKpca:
     """At most m leading directions of weighted kernel PCA on K ≈ F Fᵀ.
 
-    A row of weight w counts as w rows. Cost: O(n·rank²). `by_qr` takes the paper's route, QR of X
-    and SVD of R, which holds another n·rank numbers; None does where eigenvalues below 10⁻⁶ of the
-    largest are asked for, as a Gram matrix would blur them.
+    A row of weight w counts as w rows, of weight 0 as none. Cost: O(n·rank²). `by_qr` takes the
+    paper's route, QR of X and SVD of R, which holds another n·rank numbers; None does where
+    eigenvalues below 10⁻⁶ of the largest are asked for, as a Gram matrix would blur them.
     """
     total = float(weights.sum())
     ones = sum((F[a:b].T @ weights[a:b].astype(F.dtype) for a, b in spans(len(F))), np.zeros(1))
@@ -96,8 +96,20 @@ def weighted_kpca(
     average = ones / total if used is weights else (used @ F) / used.sum()
     bias = (kept - 1.0) * ((average - mean) @ (V / np.sqrt(kept)))
     following = float(values[n_kept]) if len(values) > n_kept else 0.0
-    n_clamped = len(is_used) - int(is_used.sum())
+    n_clamped = int(((weights > 0) & ~is_used).sum())
     return WeightedKpca(kept, following, V, mean, ones, bias, least, n_clamped, error)
+
+
+def trimmed_weights(F: FloatArray, weights: FloatArray, share: float) -> FloatArray:
+    """The weights, 0 for rows of least degree that make up at most this share of their sum."""
+    if share <= 0:
+        return weights
+    degrees = F @ (F.T @ weights.astype(F.dtype))
+    order = np.argsort(degrees, kind="stable")
+    n_left_out = np.searchsorted(np.cumsum(weights[order]), share * weights.sum(), side="right")
+    kept = weights.copy()
+    kept[order[:n_left_out]] = 0.0
+    return kept
 
 
 def _gram(F: FloatArray, v: FloatArray, mean: FloatArray) -> FloatArray:

@@ -23,11 +23,12 @@ from mercer.embeddings.scores import (
     score_map_of_two,
     training_scores,
 )
-from mercer.embeddings.weighted_kpca import WeightedKpca, weighted_kpca
+from mercer.embeddings.weighted_kpca import WeightedKpca, trimmed_weights, weighted_kpca
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
 from mercer.estimators.preparation import prepare_problem
-from mercer.factors.names import as_approximation
+from mercer.factors.base import Approximation
+from mercer.factors.names import as_approximation, kernel_for
 from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
 from mercer.kernels.registry import as_kernel, is_precomputed
@@ -37,11 +38,12 @@ from mercer.partitions.codebooks import Codebook
 from mercer.partitions.codes import CodeLabels
 from mercer.partitions.criteria import criterion
 from mercer.partitions.encode import encode
-from mercer.partitions.resampling import FitEvidence, Resampler, by_scores, judges
+from mercer.partitions.resampling import JUDGES, FitEvidence, Resampler, by_scores
 from mercer.rows.checks import checked_weights
-from mercer.rows.sample import Sample, subsample
+from mercer.rows.sample import Sample, evenly, subsample
 from mercer.rows.source import Source
 from mercer.rows.weights import in_own_unit
+from mercer.selection.cut_comparison import CutComparison
 from mercer.selection.grid import search_grid
 from mercer.trust.diagnosis import diagnose
 
@@ -64,9 +66,14 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     3. An encoding of the scores names the clusters.
     4. Every row is labelled in one pass: rank kernel values each.
 
-    With ``n_clusters="auto"`` and ``gamma="auto"`` models of part of the rows are judged by the
-    encoding's criterion on held-out rows, one factor per bandwidth, and the best pair is taken.
+    With ``gamma="auto"`` at most 10,000 rows are clustered with five bandwidths, each with and
+    without the rows of least degree, and the clusters that split the fewest close neighbours are
+    taken. With ``n_clusters="auto"`` models of part of the rows are judged by the encoding's
+    criterion on held-out rows, one factor per bandwidth, and the best pair is taken.
     Time O(train·rank² + n·rank), memory O(train·rank).
+
+    The algorithm of [novak2023], pivot for pivot: give the bandwidth and
+    ``approximation=IncompleteCholesky(rank, pivots="greedy", block=1)``.
 
     Parameters
     ----------
@@ -78,7 +85,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Bandwidth of a kernel given by name. "auto" starts from the neighbour rule and compares it
         with 4 and 16 times wider and narrower ones.
     approximation : str or approximation object, default="cholesky"
-        "cholesky", "nystrom", "fourier", "quantized", "exact" or an object.
+        "cholesky" (with pivots="spread": every region of the rows has a pivot), "nystrom",
+        "fourier", "quantized", "exact" or an object.
     rank : int, default=256
         Size of a named approximation.
     encoding : {"bas", "ams", "blf"}, default="bas"
@@ -90,6 +98,11 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     kernel_cholesky : kernel object or None, default=None
         A kernel for the factor and the eigenvectors, where the scores shall have another (the
         second kernel parameter of [novak2023]); None is the same.
+    trim : float or "auto", default="auto"
+        Share of the training rows, those of least degree, that eigenvectors and clusters are made
+        without: stray rows would become clusters of their own. They are labelled like any other
+        row. "auto" compares 0 and 0.05 where the bandwidth is chosen too, and is 0 where it is
+        given.
     balance : float, default=0.2
         η, the weight of balanced cluster sizes in the criterion.
     n_init : int, default=3
@@ -127,6 +140,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Row numbers of the reduced set.
     degrees_ : array of shape (train,)
         Low-rank degrees of the training rows (not in model files).
+    trim_ : float
+        Share of the training rows that was left out (not in model files).
     n_iter_ : int
         Sweeps of k-means on directions.
     selection_ : Selection or None
@@ -178,6 +193,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Interval(Real, 0, 1, closed="right"),
         ],
         "kernel_cholesky": "no_validation",
+        "trim": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "balance": [Interval(Real, 0, 1, closed="both")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -199,6 +215,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         encoding: str = "bas",
         train_size: float | None = None,
         kernel_cholesky: Any = None,
+        trim: float | str = "auto",
         balance: float = 0.2,
         n_init: int = 3,
         max_iter: int = 300,
@@ -216,6 +233,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.encoding = encoding
         self.train_size = train_size
         self.kernel_cholesky = kernel_cholesky
+        self.trim = trim
         self.balance = balance
         self.n_init = n_init
         self.max_iter = max_iter
@@ -237,29 +255,35 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         least_rows = 1 if self.n_clusters == "auto" else int(self.n_clusters)
-        approximation = self._parts(least_rows)
+        approximation, kernel = self._parts(least_rows)
         with self._running():
             problem = prepare_problem(
-                self, X, sample_weight, rng=rng, record=record, least_rows=least_rows
+                self, X, sample_weight, rng=rng, record=record, kernel=kernel, least_rows=least_rows
             )
-            with record.stage("search"):
-                problem, k, selection = self._choose(
-                    problem, approximation, record, rng=rng, threads=threads
-                )
             train = self._training_problem(problem, rng=rng)
+            if approximation.is_published():
+                train = _in_order_of_rows(train)
+            with record.stage("search"):
+                choice = self._choose(
+                    problem, train.sample, approximation, record, rng=rng, threads=threads
+                )
+            problem, k = choice.problem, choice.n_clusters
+            train = replace(train, kernel=problem.kernel)
+            rng = rng if choice.seed is None else np.random.default_rng(choice.seed)
             with record.stage("factor"):
-                kernel = self._cholesky_kernel(train.sample, rng) or train.kernel
-                first = replace(train, kernel=kernel)
+                first_kernel = self._cholesky_kernel(train.sample, rng) or train.kernel
+                first = replace(train, kernel=first_kernel)
                 factor = fit_factor(approximation, first, rng=rng, threads=threads)
                 factor = factor.dense(train.sample, rng=rng, threads=threads)
             with record.stage("eigenvectors"):
+                core = _trimmed(factor.training_rows, train, choice.trim)
                 found = weighted_kpca(
-                    factor.training_rows, train.sample.weights, max(k - 1, 0), rng=rng
+                    factor.training_rows, core.sample.weights, max(k - 1, 0), rng=rng
                 )
                 k = self._separable_clusters(k, found, record)
-                model = self._score_model(factor, found, train)
+                model = self._score_model(factor, found, core)
             with record.stage("clusters"):
-                labeller, n_iter = self._encode(model, train, k, record, rng=rng)
+                labeller, n_iter = self._encode(model, core, k, record, rng=rng)
             with record.stage("labels"):
                 labels, weights = label_rows(
                     labeller.labels, len(labeller.codebook), problem, threads=threads
@@ -270,7 +294,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                     weights,
                     labels,
                     labeller.labels(),
-                    _resampler(factor.training_rows, train, len(weights)),
+                    _resampler(factor.training_rows, core, len(weights)),
                     train.kernel,
                     trace_error=factor.trace_error,
                     n_clamped=found.n_clamped,
@@ -279,7 +303,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 record,
             )
         degrees = found.degrees(factor.training_rows) * problem.weight_unit
-        fit = KscFit(labeller, found.values, degrees, labels, weights, selection, n_iter, trust)
+        fit = KscFit(labeller, found.values, degrees, labels, weights, choice, n_iter, trust)
         return self._remember_fit(fit, problem, approximation, factor, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -322,11 +346,11 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ) -> Any:
         """What `mercer.selection.search` asks for, and checks: the criterion of all pairs."""
         self._validate_params()
-        approximation = self._parts(1)
+        approximation, kernel = self._parts(1)
         rng, record = as_generator(self.random_state), Recorder()
         with self._running():
-            problem = prepare_problem(self, X, sample_weight, rng=rng, record=record)
-            if not gammas and self._seeks_gamma():
+            problem = prepare_problem(self, X, sample_weight, rng=rng, record=record, kernel=kernel)
+            if not gammas and kernel.is_automatic:
                 gammas = problem.gammas_around()
             n_train = self._n_train(len(problem.sample))
             selection = self._search(
@@ -345,8 +369,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         record.raise_warnings()
         return selection
 
-    def _parts(self, n_clusters: int) -> Any:
-        """The approximation, after what cannot work with it is refused."""
+    def _parts(self, n_clusters: int) -> tuple[Approximation, Kernel]:
+        """The approximation and the kernel, after what cannot work is refused."""
         approximation = as_approximation(
             self.approximation,
             self.rank,
@@ -358,7 +382,9 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"weighted kernel PCA needs a dense factor, not {type(approximation).__name__}: "
                 "use approximation='cholesky', or SpectralClustering for graphs and bins"
             )
-        approximation.check(as_kernel(self.kernel, self.gamma))
+        if self.approximation == "cholesky":
+            approximation.set_params(pivots="spread")
+        kernel = kernel_for(approximation, self.kernel, self.gamma)
         approximation.check_clusters(n_clusters)
         second = self.kernel_cholesky
         if second is not None and (is_precomputed(self.kernel) or is_precomputed(second)):
@@ -366,7 +392,12 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 "kernel_cholesky needs rows that both kernels can look at, but one of them is "
                 "precomputed"
             )
-        return approximation
+        if second is not None and kernel.scales_rows != as_kernel(second).scales_rows:
+            raise ValueError(
+                "kernel and kernel_cholesky look at the same rows, but only one of them scales "
+                "rows to unit length; use UnitRows for both or for none"
+            )
+        return approximation, kernel
 
     def _n_train(self, n: int) -> int:
         """How many of n distinct rows train."""
@@ -401,23 +432,25 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """The kernel that the factor is made of, where it is not that of the scores."""
         if self.kernel_cholesky is None:
             return None
-        kernel = as_kernel(self.kernel_cholesky).in_units(sample.format.exponent)
+        kernel = as_kernel(self.kernel_cholesky).of_unit_rows().in_units(sample.format.exponent)
         return kernel.resolve(sample.rows, sample.weights, rng=rng)
 
     def _choose(
         self,
         problem: Problem,
+        train: Sample,
         approximation: Any,
         record: Recorder,
         *,
         rng: np.random.Generator,
         threads: int,
-    ) -> tuple[Problem, int, Any]:
-        """The kernel and the number of clusters: as given, or by the criterion."""
+    ) -> Choice:
+        """The kernel, the number of clusters and the trim: as given, by the criterion, by cuts."""
         n = len(problem.sample)
         is_auto = self.n_clusters == "auto"
         asked = 2 if is_auto else self._feasible_clusters(int(self.n_clusters), problem, record)
-        gammas = problem.gammas_around() if self._seeks_gamma() else ()
+        gammas = problem.gammas_around() if self._seeks_gamma(approximation) else ()
+        trim = 0.0 if self.trim == "auto" else float(self.trim)
         if asked == 1 or n < max(LEAST_SEARCH_ROWS, 5 * asked) or not (is_auto or gammas):
             if is_auto:
                 asked = min(asked, n)
@@ -425,17 +458,86 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                     f"{n} distinct rows are too few to compare numbers of clusters; {asked} "
                     "clusters were made: choose n_clusters yourself"
                 )
-            return problem, asked, None
-        sizes = tuple(range(2, min(MOST_CLUSTERS, n // 5) + 1)) if is_auto else (asked,)
+            return Choice(problem, asked, trim)
+        given = Choice(problem, asked, trim)
+        how: Any = {"rng": rng, "threads": threads}
+        compares_cuts = self._comparison(approximation, asked).is_possible(len(train))
+        uses_criterion = self.kernel_cholesky is not None or not compares_cuts
+        if not (is_auto or uses_criterion):
+            found = self._choose_by_cut(given, train, approximation, gammas, record, **how)
+            return self._with_own_bandwidth(given, record) if found is None else found
+        chosen = self._choose_by_criterion(given, approximation, gammas, record, **how)
+        best = None if chosen.selection is None else chosen.selection.best
+        if uses_criterion or best is None or best.gamma is None:
+            return chosen
+        trimmed = self._choose_by_cut(chosen, train, approximation, (best.gamma,), record, **how)
+        if trimmed is None:
+            return chosen
+        return replace(chosen, trim=trimmed.trim, seed=trimmed.seed)
+
+    def _choose_by_cut(
+        self,
+        given: Choice,
+        train: Sample,
+        approximation: Any,
+        gammas: tuple[float, ...],
+        record: Recorder,
+        *,
+        rng: np.random.Generator,
+        threads: int,
+    ) -> Choice | None:
+        """The bandwidth and the trim whose clusters split the fewest close neighbours.
+
+        None where no candidate makes clusters.
+        """
+        problem = given.problem
+        compared = self._comparison(approximation, given.n_clusters).choose(
+            train,
+            [problem.with_gamma(gamma) for gamma in gammas],
+            gammas,
+            rng=rng,
+            threads=threads,
+        )
+        if compared is None:
+            return None
+        if len(gammas) > 1:
+            kernel = problem.with_gamma(gammas[compared.place])
+            words = "gamma by the fewest close neighbours split, around the neighbour rule"
+            problem = replace(problem, kernel=kernel, bandwidth=words)
+            record.note(_cut_note(compared.selection))
+        if compared.trim > 0:
+            record.note(
+                f"eigenvectors and clusters without the {100 * compared.trim:.2g} % of the "
+                "training rows that have the least degree: stray rows are labelled, and make no "
+                "clusters"
+            )
+        return replace(
+            given,
+            problem=problem,
+            trim=compared.trim,
+            selection=compared.selection,
+            seed=compared.seed,
+        )
+
+    def _choose_by_criterion(
+        self,
+        given: Choice,
+        approximation: Any,
+        gammas: tuple[float, ...],
+        record: Recorder,
+        *,
+        rng: np.random.Generator,
+        threads: int,
+    ) -> Choice:
+        """The number of clusters and the bandwidth by the encoding's criterion."""
+        problem, is_auto = given.problem, self.n_clusters == "auto"
+        most = min(MOST_CLUSTERS, len(problem.sample) // 5)
+        sizes = tuple(range(2, most + 1)) if is_auto else (given.n_clusters,)
         selection = self._search(
             problem, approximation, sizes, gammas, rng=rng, threads=threads, n_most=SEARCH_ROWS
         )
         if not is_auto and not selection.is_feasible:
-            record.warn(
-                "no bandwidth around the neighbour rule gives a graph that separates the "
-                "clusters; the rule's own was taken: raise rank, or choose gamma yourself"
-            )
-            return problem, asked, None
+            return self._with_own_bandwidth(given, record)
         best = selection.demand_feasible().best
         if best.gamma is not None:
             words = f"gamma by the criterion {self.encoding}, around the neighbour rule"
@@ -444,11 +546,23 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         record.note(_selection_note(selection, is_auto=is_auto))
         if is_auto:
             _warn_of_rivals(selection, record)
-        return problem, best.n_clusters, selection
+        return replace(given, problem=problem, n_clusters=best.n_clusters, selection=selection)
 
-    def _seeks_gamma(self) -> bool:
+    def _with_own_bandwidth(self, given: Choice, record: Recorder) -> Choice:
+        """What was given, where no candidate makes clusters."""
+        record.warn(
+            "no bandwidth around the neighbour rule gives a graph that separates the "
+            "clusters; the rule's own was taken: raise rank, or choose gamma yourself"
+        )
+        return given
+
+    def _comparison(self, approximation: Any, n_clusters: int) -> CutComparison:
+        runs = {"n_init": self.n_init, "max_iter": self.max_iter, "tol": self.tol}
+        return CutComparison(approximation, n_clusters, self.encoding, self.trim, runs)
+
+    def _seeks_gamma(self, approximation: Approximation) -> bool:
         """Is the bandwidth to be chosen?"""
-        return as_kernel(self.kernel, self.gamma).is_automatic
+        return kernel_for(approximation, self.kernel, self.gamma).is_automatic
 
     def _search(
         self,
@@ -572,8 +686,14 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if isinstance(self.train_size, Integral):
             trial.set_params(train_size=None)
         solving = partial(eigen_memory, MOST_CLUSTERS if self.n_clusters == "auto" else k)
-        sweeps = (Sweep("labels"),)
-        return Work(self._parts(k), n_train, sweeps, k, trial, solving, dense_memory)
+        sweeps, approximation = (Sweep("labels"),), self._parts(k)[0]
+        compared = 0
+        if self._seeks_gamma(approximation):
+            shape = n_train, source.n_features, source.dtype.itemsize
+            compared = self._comparison(approximation, k).memory(*shape, n_threads(self.n_jobs))
+        return Work(
+            approximation, n_train, sweeps, k, trial, solving, dense_memory, before=compared
+        )
 
     def _default_criterion(self) -> str:
         return self.encoding
@@ -602,7 +722,8 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             "degrees_": fit.degrees,
             "n_clusters_": k,
             "n_iter_": fit.n_iter,
-            "selection_": fit.selection,
+            "selection_": fit.choice.selection,
+            "trim_": fit.choice.trim,
         }
         if (pivots := factor.reduced_set()) is not None:
             fitted["pivots_"] = pivots
@@ -628,6 +749,17 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """What a fit works with."""
+
+    problem: Problem  # its kernel has the bandwidth
+    n_clusters: int
+    trim: float  # share of the training rows that take no part
+    selection: Any = None  # the comparison behind it
+    seed: int | None = None  # of the draws that led to the judged clusters
+
+
+@dataclass(frozen=True, slots=True)
 class KscFit:
     """What a fit found, before it is remembered."""
 
@@ -636,15 +768,37 @@ class KscFit:
     degrees: FloatArray
     labels: IdArray | None
     weights: FloatArray
-    selection: Any
+    choice: Choice
     n_iter: int
     trust: Any
 
 
-def _resampler(F: FloatArray, train: Problem, k: int) -> Resampler:
+def _in_order_of_rows(train: Problem) -> Problem:
+    """The problem with its rows in the order of X, where ties are broken by it."""
+    return replace(train, sample=subsample(train.sample, np.argsort(train.sample.ids)))
+
+
+def _trimmed(F: FloatArray, train: Problem, trim: float) -> Problem:
+    """The problem with weight 0 for the least dense of its rows."""
+    weights = trimmed_weights(F, train.sample.weights, trim)
+    return replace(train, sample=replace(train.sample, weights=weights))
+
+
+def _resampler(F: FloatArray, core: Problem, k: int) -> Resampler:
     """Scores and their directions, made again from part of the training rows."""
-    some = judges(train.sample)
-    return by_scores(F[some], train.sample.weights[some], k)
+    counted = np.flatnonzero(core.sample.weights)
+    some = counted[evenly(len(counted), JUDGES)]
+    return by_scores(F[some], core.sample.weights[some], k)
+
+
+def _cut_note(selection: Any) -> str:
+    """How the bandwidth was chosen."""
+    best = selection.best
+    return (
+        f"gamma={best.gamma:.4g}: its clusters split the fewest close neighbours (normalised cut "
+        f"{1 - best.score:.3f}) among {len(selection.gammas)} bandwidths, compared on "
+        f"{selection.n_train:,} rows"
+    )
 
 
 def _warn_of_rivals(selection: Any, record: Recorder) -> None:

@@ -66,6 +66,12 @@ def prepare_problem(
         source = checked_source(X, least_rows)
         weights, unit = in_own_unit(checked_weights(sample_weight, source.n_rows))
         kernel = kernel.named_columns(source.feature_names)
+        unit_length, kernel = kernel.scales_rows, kernel.of_unit_rows()
+        if unit_length:
+            record.note(
+                f"rows are scaled to unit length and compared by {type(kernel).__name__}: "
+                "distances are those of angles"
+            )
         record.gives_back = source.n_rows > EXACT_ROWS or not source.in_memory
         needs, block_rows = demand_start(estimator, source, budget, has_weights=weights is not None)
         summary = summarize(source, block_rows=block_rows, weights=weights)
@@ -74,7 +80,9 @@ def prepare_problem(
         if kernel.is_precomputed:
             sample, kernel = _precomputed_sample(source, weights, takes_graph)
         else:
-            sample = _sample(source, weights, kernel, summary, most_rows, rng=rng)
+            sample = _sample(
+                source, weights, kernel, summary, most_rows, unit_length=unit_length, rng=rng
+            )
             kernel = kernel.in_units(sample.format.exponent)
         demand_sample(needs, budget, len(sample))
     with record.stage("kernel"):
@@ -105,6 +113,7 @@ def _sample(
     summary: Summary,
     most_rows: int | None,
     *,
+    unit_length: bool,
     rng: np.random.Generator,
 ) -> Sample:
     unit = summary.exponent(is_centred=False)
@@ -115,9 +124,9 @@ def _sample(
         or SINGLE_RANGE[0] < summary.extent < SINGLE_RANGE[1]
     )
     movable = kernel.movable(chosen.rows)
-    exponent = format_exponent(kernel, summary, chosen.rows)
+    exponent = 0 if unit_length else format_exponent(kernel, summary, chosen.rows)
     dtype = np.float32 if single else np.float64
-    row_format = RowFormat.centred(chosen.rows, dtype, movable, exponent)
+    row_format = RowFormat.centred(chosen.rows, dtype, movable, exponent, unit_length=unit_length)
     rows: Rows = row_format.apply_in_place(chosen.rows)
     return Sample(rows, chosen.weights, chosen.ids, row_format, chosen.inverse)
 

@@ -38,14 +38,9 @@ from mercer.linalg.numbering import numbering
 from mercer.linalg.products import unit_rows
 from mercer.partitions.assignment import label_rows
 from mercer.partitions.cones import Cones, find_cones
-from mercer.partitions.ensemble import (
-    WIDEST,
-    Consensus,
-    EnsembleLabeller,
-    make_bases,
-    make_consensus,
-)
-from mercer.partitions.resampling import FitEvidence, by_cones, judges
+from mercer.partitions.ensemble import WIDEST, Consensus, EnsembleLabeller, ensemble_labeller
+from mercer.partitions.locality import Opinion, form_opinion, is_compared, less_cut, steadier
+from mercer.partitions.resampling import FitEvidence
 from mercer.rows.source import Source
 from mercer.trust.diagnosis import diagnose
 
@@ -55,11 +50,15 @@ MOST_CLUSTERS = 15  # that n_clusters="auto" looks at
 class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Clusters of any shape, by the leading eigenvectors of a graph between rows.
 
-    By default rows are connected to their nearest landmarks and the eigenproblem is solved on the
-    landmarks alone [cai2015, huang2020]: 10⁷ rows in the plane take seconds, and a new row's label
-    costs what finding its landmarks costs. `ensemble=20` joins many partitions of the same graph:
-    2.5 (mnist) to 8 times slower (small sets), better where clusters are many or vague. Other
-    approximations take any kernel: W ≈ F Fᵀ, eigenvectors of Fᵀ D⁻¹ F.
+    Up to 100,000 rows are connected to each other where they are mutual nearest neighbours. More
+    rows are connected to their nearest landmarks, and the eigenproblem is solved on the landmarks
+    alone [cai2015, huang2020]: 10⁷ rows in the plane take seconds. A new row's label costs what
+    finding its neighbours or landmarks costs. `ensemble=20` joins many partitions of the same
+    graph, which is slower, and better where clusters are many or vague. Other approximations take
+    any kernel: W ≈ F Fᵀ, eigenvectors of Fᵀ D⁻¹ F.
+
+    How local the clusters are is decided by evidence that needs no labels: a graph of twice as many
+    neighbours is compared (up to 20,000 rows), and plain means where the graph is vague.
 
     Up to 100,000 distinct rows are fitted; beyond, a seeded sample makes the graph and one pass
     labels every row. Labels are the same for any block size and number of threads.
@@ -77,14 +76,16 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         semi-definite matrices); `predict` then takes rows of affinities to the items of the fit.
     gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of a kernel given by name.
-    approximation : str or approximation object, default="landmarks"
-        "landmarks", "neighbors" (a graph between the rows themselves: slower), "binning" (random
+    approximation : str or approximation object, default="auto"
+        "auto" ("neighbors" for up to 100,000 rows, 20,000 of up to 3 columns, else "landmarks"),
+        "landmarks", "neighbors" (a graph between the rows themselves), "binning" (random
         grids [wu2018]), "quantized" (blocks of near rows [zhang2006]), "cholesky", "nystrom",
         "fourier", "exact", or an object such as ``Quantized(radius=0.5)``.
     rank : int or "auto", default="auto"
-        Number of landmarks, grids, pivots or features; "auto" lets the approximation decide.
+        Number of landmarks, grids, pivots or features; "auto" lets the approximation decide. With
+        approximation="auto" a number is one of landmarks.
     ensemble : int or None, default=None
-        Number of base partitions, for landmarks only; None makes a single one.
+        Number of base partitions of a graph; None makes a single one.
     assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
         How clusters are found in the eigenvectors.
     eigen_solver : {"auto", "dense", "arpack", "lobpcg", "primme"}, default="auto"
@@ -116,7 +117,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         Number of clusters.
     n_clusters_ranking_ : list of (int, float)
         Numbers of clusters with their relative gaps, best first.
-    spectrum_, seed_ : SpectralMap, int
+    graph_, spectrum_, seed_ : Factor, SpectralMap, int
         What `labels_path` partitions (not in model files).
     factor_ : Factor
         The graph or factor.
@@ -170,7 +171,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         *,
         kernel: Any = None,
         gamma: Any = "auto",
-        approximation: Any = "landmarks",
+        approximation: Any = "auto",
         rank: int | str = "auto",
         ensemble: int | None = None,
         assign_labels: str = "kmeans",
@@ -231,7 +232,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
         approximation, kernel = self._parts()
-        is_self_scaled = self._is_self_scaled(approximation)
+        is_self_scaled = self._is_self_scaled(approximation, kernel)
         with self._running():
             problem = prepare_problem(
                 self,
@@ -244,6 +245,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 is_used=not (is_self_scaled or approximation.takes_graph),
                 takes_graph=approximation.takes_graph,
             )
+            approximation = self._suited(approximation, *_whole_shape(problem))
             if is_self_scaled:
                 problem = replace(problem, kernel=None, bandwidth=approximation.own_bandwidth)
             most = self._most_clusters(problem, record)
@@ -258,11 +260,11 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             k = self._settled_clusters(most, ranking, found, record)
             seed = int(rng.integers(2**63))
             with record.stage("clusters"):
-                labeller, n_iter = self._partition(factor, found, problem, k, record, seed=seed)
-                some = judges(problem.sample)
-                resampling = labeller.resample(factor, found, problem.sample, some, k)
+                opinion = self._opinion(factor, found, problem, k, record, seed=seed)
+                opinion = self._compare(opinion, problem, k, record, seed=seed)
                 if not problem.source.in_memory:
-                    factor = factor.forget_training()  # goes before all rows come
+                    opinion = opinion.forget_training()  # goes before all rows come
+                factor, found, labeller = opinion.factor, opinion.map, opinion.labeller
             with record.stage("labels"):
                 labels, weights = _label_all(labeller, factor, k, problem, threads=threads)
             factor_notes(factor, found.values, k, record, total_weight=float(weights.sum()))
@@ -271,7 +273,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 weights,
                 labels,
                 labeller.labels(),
-                by_cones(resampling, k),
+                opinion.resampler,
                 problem.kernel,
                 is_graph=factor.is_graph,
                 trace_error=factor.trace_error,
@@ -280,7 +282,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 residuals=found.residuals,
             )
             trust = diagnose(evidence, problem, record)
-        fit = SpectralFit(found, labeller, labels, weights, ranking, n_iter, seed, trust)
+        fit = SpectralFit(opinion, labels, weights, ranking, seed, trust)
         return self._remember_fit(fit, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -337,8 +339,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         check_is_fitted(self)
         found, seed = self._spectrum()
         sizes = [self._checked_size(k, found) for k in n_clusters]
-        cuts = tuple(self._cut(self.factor_, found, k, seed)[0] for k in sizes)
-        make = partial(self.factor_.labels_of_cuts, cuts)
+        cuts = tuple(self._cut(self.graph_, found, k, seed)[0] for k in sizes)
+        make = partial(self.graph_.labels_of_cuts, cuts)
         tiles, n_rows = self._work(X, lambda: make, stage="labels")
         path = np.empty((len(cuts), n_rows), np.intp)
         for start, tile in tiles:
@@ -379,9 +381,20 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             approximation = approximation.for_ensemble()
         return approximation, kernel_for(approximation, self.kernel, self.gamma)
 
-    def _is_self_scaled(self, approximation: Approximation) -> bool:
+    def _suited(self, approximation: Approximation, n_rows: int, n_features: int) -> Approximation:
+        """The approximation for so many rows; to count clusters, one to landmarks.
+
+        (Their spectrum has the clearer gaps: on 65 generated sets the number of clusters is right
+        for 31 instead of 26.)
+        """
+        is_counting = self.n_clusters == "auto"
+        suited = approximation.for_rows(n_rows, n_features, is_counting=is_counting)
+        return suited if self.ensemble is None else suited.for_ensemble()
+
+    def _is_self_scaled(self, approximation: Approximation, kernel: Any) -> bool:
         is_auto = isinstance(self.gamma, str) and self.gamma == "auto"
-        return approximation.scales_itself and self.kernel is None and is_auto
+        is_own = self.kernel is None or (kernel.scales_rows and kernel.is_automatic)
+        return approximation.scales_itself and is_own and is_auto
 
     def _most_clusters(self, problem: Problem, record: Recorder) -> int:
         """Clusters asked for (with "auto": looked at), as far as there are distinct rows."""
@@ -432,7 +445,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             )
         return best
 
-    def _partition(
+    def _opinion(
         self,
         factor: Any,
         found: SpectralMap,
@@ -441,22 +454,34 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         record: Recorder,
         *,
         seed: int,
-    ) -> tuple[Any, int]:
+    ) -> Opinion:
         """Cones around directions of the eigenvector coordinates, or of a consensus of many."""
-        kept = factor.forget_training()
         if self.ensemble is not None and k > 1:
             rng = np.random.default_rng((seed, k))
-            bases = make_bases(found, k, self.ensemble, rng=rng)
-            consensus = make_consensus(
-                bases, factor.training_edges, problem.sample, k, n_init=self.n_init, rng=rng
+            labeller, n_iter = ensemble_labeller(
+                factor, found, problem.sample, k, self.ensemble, n_init=self.n_init, rng=rng
             )
-            return EnsembleLabeller(kept, consensus), consensus.n_iter
-        labeller, cones = self._cut(kept, found, k, seed)
+            return form_opinion(factor, found, labeller, n_iter, problem.sample, k)
+        labeller, cones = self._cut(factor.forget_training(), found, k, seed)
         if not cones.is_converged:
             record.warn(
                 f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
             )
-        return labeller, cones.n_iter
+        return form_opinion(factor, found, labeller, cones.n_iter, problem.sample, k)
+
+    def _compare(
+        self, opinion: Opinion, problem: Problem, k: int, record: Recorder, *, seed: int
+    ) -> Opinion:
+        """The partition with the best evidence: of this graph, of a wider one, or into means."""
+        rng, wider = np.random.default_rng((seed, k, 1)), opinion.factor.wider()
+        if wider is not None and is_compared(wider, k):
+            n_vectors, solver = opinion.map.vectors.shape[1], self.eigen_solver
+            found = wider.spectral_map(problem.sample, n_vectors, solver=solver, rng=rng)
+            opinion = less_cut(opinion, self._opinion(wider, found, problem, k, record, seed=seed))
+        opinion = steadier(opinion, problem.sample, k, rng=rng)
+        if opinion.note is not None:
+            record.note(opinion.note)
+        return opinion
 
     def _cut(self, factor: Any, found: SpectralMap, k: int, seed: int) -> tuple[Any, Cones]:
         """k cones of the first k coordinates: for one seed and k always the same."""
@@ -489,7 +514,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return self.factor_.labeller(self.vectors_, self.directions_)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        approximation, _ = self._parts()
+        approximation = self._suited(self._parts()[0], source.n_rows, source.n_features)
         is_whole = source.in_memory and sample_rows == source.n_rows
         most = 1 if self.n_clusters == "auto" else int(self.n_clusters)
         sweeps = () if is_whole and approximation.labels_training else (Sweep("labels"),)
@@ -511,9 +536,9 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self, fit: SpectralFit, problem: Problem, approximation: Any, record: Recorder
     ) -> Any:
         """All fitted state, at once and last."""
-        order = numbering(fit.weights, fit.labeller.directions)
-        ordered = fit.labeller.reordered(order)
-        k, found = len(fit.weights), fit.map
+        labeller, found = fit.opinion.labeller, fit.opinion.map
+        order = numbering(fit.weights, labeller.directions)
+        ordered, k = labeller.reordered(order), len(fit.weights)
         fitted = self._common_state(problem, order, fit.labels, fit.weights) | {
             "kernel_": ordered.factor.raw_kernel(),
             "factor_": ordered.factor,
@@ -523,7 +548,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             "directions_": None if ordered.consensus is not None else ordered.directions,
             "n_clusters_": k,
             "n_clusters_ranking_": fit.ranking,
-            "n_iter_": fit.n_iter,
+            "n_iter_": fit.opinion.n_iter,
+            "graph_": fit.opinion.graph.forget_training(),
             "spectrum_": found,
             "seed_": fit.seed,
         }
@@ -544,14 +570,19 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 class SpectralFit:
     """What a fit found, before it is remembered."""
 
-    map: SpectralMap
-    labeller: Any
+    opinion: Opinion
     labels: IdArray | None
     weights: FloatArray
     ranking: list[tuple[int, float]]
-    n_iter: int
     seed: int
     trust: Any
+
+
+def _whole_shape(problem: Problem) -> tuple[int, int]:
+    """Distinct rows, where all are in the sample, else rows; and columns."""
+    is_whole = problem.sample.inverse is not None
+    n_rows = len(problem.sample) if is_whole else problem.source.n_rows
+    return n_rows, problem.source.n_features
 
 
 def _warn_of_map(
@@ -561,7 +592,7 @@ def _warn_of_map(
     if (n_empty := int((weights == 0).sum())) and problem.weights is None:
         record.warn(f"{n_empty} of {k} clusters have no rows; ask for fewer clusters")
     if k > 1:
-        gap_warnings(found.values, found.residuals, k, record)
+        gap_warnings(found.values, found.residuals, k, record, n_parts=found.n_parts)
     if found.n_isolated:
         record.warn(
             f"{found.n_isolated:,} rows have no edge, not even to themselves: their cluster is "

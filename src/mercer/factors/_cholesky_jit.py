@@ -60,3 +60,20 @@ def take_by_chance(S, proposed, chances, shrunk, floor, left, L, order):  # left
         order[q] = j
         q += 1
     return q
+
+
+@jit
+def take_best_of(S, rivals, wanted, left, L, order):  # left, L: INOUT; order: OUT (size,)
+    """The largest residual of all, then of each few candidates in turn; how many were taken."""
+    q = 0
+    for start in range(0, left.shape[0], rivals):
+        j, stop = start, left.shape[0] if q == 0 else min(start + rivals, left.shape[0])
+        for i in range(start, stop):
+            if left[i] > left[j]:
+                j = i
+        if left[j] <= 0 or (q > 0 and left[j] <= wanted):
+            continue
+        eliminate(S, L, left, q, j)
+        order[q] = j
+        q += 1
+    return q

@@ -18,6 +18,7 @@ from mercer._run.records import Record
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import Kernel
 from mercer.kernels.domain import check_columns
+from mercer.kernels.unit_rows import UnitRows
 from mercer.linalg.eigen import Solver
 from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.products import unit_rows
@@ -41,6 +42,7 @@ class Approximation(BaseEstimator):
     default_rank: Any = 256  # of the approximation given by name
     scales_itself = False  # without a kernel and gamma, the graph chooses its own bandwidth:
     own_bandwidth = ""  # which it says in words
+    takes_cosine = True  # as it is; else kernel="cosine" is its own kernel of rows of unit length
     takes_graph = False  # X itself is the graph
     is_sparse = False  # the factor has edges or bins, and no training rows
     has_dense_form = True  # `Factor.dense` gives features
@@ -89,6 +91,13 @@ class Approximation(BaseEstimator):
         rank = self.get_params(deep=False).get("rank")
         return None if rank is None or isinstance(rank, str) else int(rank)
 
+    def for_rows(self, n_rows: int, n_features: int, *, is_counting: bool = False) -> Approximation:
+        """The approximation for so many rows and columns, where that is left open.
+
+        `is_counting`: the number of clusters is to be found in the spectrum.
+        """
+        return self
+
     def for_given_matrix(self, *, by_name: bool) -> Approximation:
         """What stands in when X is a matrix of affinities instead of rows."""
         return self
@@ -96,8 +105,13 @@ class Approximation(BaseEstimator):
     def for_ensemble(self) -> Approximation:
         """The same, sized for an ensemble of partitions."""
         raise ValueError(
-            "ensemble= joins partitions of a landmark graph; use approximation='landmarks'"
+            "ensemble= joins partitions of a graph; use approximation='auto', 'neighbors' or "
+            "'landmarks'"
         )
+
+    def is_published(self) -> bool:
+        """Is it an algorithm as published, whose ties are broken by the order of X?"""
+        return False
 
     def enough_rows(self) -> int | None:
         """A draw of so many rows makes as good a factor as all of them (None: each row counts)."""
@@ -160,6 +174,7 @@ class Factor(Record):
 
     is_graph = False  # X is a graph: rows have no neighbours beside its edges
     takes_ensembles = False  # of partitions of its landmarks
+    points_are_rows = False  # each point of its spectral map is a row of the sample
     vector_dtype: Any = np.float64  # of the vectors that `labeller` takes
 
     kernel: Any
@@ -174,7 +189,7 @@ class Factor(Record):
     def raw_kernel(self) -> Kernel:
         """The kernel as a function of raw rows: what users see."""
         kernel: Kernel = self.kernel.in_units(-self.format.exponent)
-        return kernel
+        return UnitRows(kernel) if self.format.unit_length else kernel
 
     def forget_training(self) -> Self:
         """The same without what serves the fit only: what a fitted model keeps."""
@@ -222,6 +237,14 @@ class Factor(Record):
     ) -> SpectralMap:
         """The leading eigenvectors of the normalised graph, as coordinates of rows."""
         raise NotImplementedError
+
+    def wider(self) -> Self | None:
+        """The same graph with more edges, from the same search; None where there is none."""
+        return None
+
+    def near_edges(self, n_neighbors: int) -> IdArray | None:
+        """The nearest rows of each row of the fit, (n, n_neighbors); None if they are unknown."""
+        return None
 
     def labeller(self, vectors: FloatArray, directions: FloatArray) -> ConeLabeller:
         """Labels any rows by the direction nearest to their coordinates by `vectors`."""
@@ -273,6 +296,7 @@ class SpectralMap:
     solver: str
     n_clamped: int = 0  # rows whose low-rank degree was not positive
     n_isolated: int = 0  # rows without an edge
+    n_parts: int = 1  # that only bridges connect
     most_clusters: int | None = None  # that the graph can separate; None: any number
 
     @classmethod

@@ -102,6 +102,7 @@ class RandomBinning(Approximation):
     """
 
     default_kernel = "laplacian"
+    takes_cosine = False
     is_sparse = True
     labels_training = True
 
@@ -320,7 +321,9 @@ class BinningFactor(Factor):
         """Rows have the columns of the reference rows, and the kernel is the factor's."""
         found = self.references.shape[1]
         expect(found == n_features, f"references have {found} columns, but X has {n_features}")
-        is_same = kernel.has_bins and kernel.gamma == self.raw_kernel().gamma
+        own, is_unit = kernel.of_unit_rows(), self.format.unit_length
+        is_same = own.has_bins and kernel.scales_rows == is_unit
+        is_same = is_same and kernel.gamma == self.raw_kernel().gamma
         expect(is_same, "the kernel is not that of the grids")
         check_kernel(kernel, self.references)
 

@@ -55,6 +55,8 @@ class RandomFourier(Approximation):
     True
     """
 
+    takes_cosine = False
+
     def __init__(self, rank: int = 256, *, orthogonal: bool = False) -> None:
         self.rank = rank
         self.orthogonal = orthogonal

@@ -25,6 +25,7 @@ from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import NOTHING, Kernel
 from mercer.kernels.domain import check_kernel
+from mercer.kernels.unit_rows import UnitRows
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, part, stack, take
 
@@ -139,7 +140,8 @@ class NeighborKernel(Record):
 
     def raw_kernel(self) -> Kernel:
         """The kernel as a function of raw rows: what users see."""
-        return self.kernel.in_units(-self.format.exponent)
+        kernel = self.kernel.in_units(-self.format.exponent)
+        return UnitRows(kernel) if self.format.unit_length else kernel
 
     def edges(
         self, dtype: Any, *, nearest: bool = False, groups: Groups | None = None

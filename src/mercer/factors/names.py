@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from mercer.factors.auto import AutoGraph
 from mercer.factors.base import Approximation
 from mercer.factors.binning import RandomBinning
 from mercer.factors.cholesky import IncompleteCholesky
@@ -18,8 +19,10 @@ from mercer.factors.nystrom import Nystrom
 from mercer.factors.quantized import Quantized
 from mercer.kernels.base import Kernel
 from mercer.kernels.registry import as_kernel
+from mercer.kernels.unit_rows import UnitRows
 
 NAMES: dict[str, type[Approximation]] = {
+    "auto": AutoGraph,
     "binning": RandomBinning,
     "cholesky": IncompleteCholesky,
     "exact": Exact,
@@ -83,8 +86,13 @@ def as_dense_approximation(approximation: Any, rank: Any, *, default_rank: Any) 
 
 
 def kernel_for(approximation: Approximation, kernel: Any, gamma: Any) -> Kernel:
-    """What the user wrote as kernel, None being the approximation's own, if both agree."""
+    """What the user wrote as kernel, None being the approximation's own, if both agree.
+
+    The cosine is the approximation's own kernel of rows of unit length, where it has to be.
+    """
     own = approximation.default_kernel
     resolved = as_kernel(own if kernel is None else kernel, gamma)
-    approximation.check(resolved)
+    if resolved.is_cosine and not approximation.takes_cosine:
+        resolved = UnitRows(as_kernel(own))
+    approximation.check(resolved.of_unit_rows())
     return resolved

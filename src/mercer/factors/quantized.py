@@ -85,6 +85,7 @@ class Quantized(Approximation):
     """
 
     makes_dense = True
+    takes_cosine = False
 
     def __init__(
         self,

@@ -10,8 +10,10 @@ from mercer.image.samples import landscape
 from mercer.image.segment_view import gather_segments
 from mercer.image.segmentation import segment, segment_batch
 from mercer.image.segmenter import Segmenter
+from mercer.image.tree import RegionTree
 
 __all__ = [
+    "RegionTree",
     "SegmentationDisplay",
     "Segmenter",
     "connected_regions",

@@ -16,6 +16,8 @@ from mercer.embeddings.gaps import ranked_gaps, relative_gap
 from mercer.estimators.base import Clusterer
 from mercer.factors.quantized import Quantization, block_values
 from mercer.image.blocks import Centers, PixelBlocks, find_blocks
+from mercer.image.features import PixelFeatures
+from mercer.image.pixels import Pixels
 from mercer.kernels.exponential import RBF
 from mercer.linalg.eigen import leading_eigenpairs
 from mercer.linalg.eigenpairs import Eigenpairs
@@ -31,8 +33,25 @@ INNER_FIELDS = (  # of the report of an estimator of rows
 )
 
 
+class RowModel(Record):
+    """A model that labels each pixel by its features alone."""
+
+    __slots__ = ()
+
+    def label_pixels(
+        self, features: PixelFeatures, pixels: Pixels, given: Any, threads: int
+    ) -> IdArray:
+        """Segments of the pixels of any image, -1 outside."""
+        inside, width = pixels.mask().ravel(), pixels.shape[1]
+        return self.labels(features.of(pixels, given), inside, width, threads)
+
+    def labels(self, F: FloatArray, inside: NDArray[np.bool_], width: int, threads: int) -> IdArray:
+        """Segments of pixels by their features, -1 outside."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class QuantizedModel(Record):
+class QuantizedModel(RowModel):
     """A pixel belongs to the segment of its nearest representative."""
 
     centers: Centers = stored(Centers)
@@ -71,7 +90,7 @@ class QuantizedModel(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class EstimatorModel(Record):
+class EstimatorModel(RowModel):
     """Any clusterer of rows: it sees the features of the pixels inside, in scan order."""
 
     estimator: Any = stored(Clusterer)

@@ -11,9 +11,21 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._run.extras import require
 from mercer.image.overlays import Overlay, draw_overlay
 from mercer.image.segmenter import Segmenter
-from mercer.report.view import SAMPLE_ROWS, Map, Picture, View, describe, draw, gather, plane
+from mercer.image.tree import RegionTree
+from mercer.report.view import (
+    SAMPLE_ROWS,
+    Levels,
+    Map,
+    Picture,
+    View,
+    describe,
+    draw,
+    gather,
+    plane,
+)
 
 LONGEST = 720  # pixels of the longer side of an image on the page
+MOST_LEVELS = 80  # segments of the finest level on the page, if the one shown has fewer
 CAPTIONS: dict[Overlay, str] = {
     "boundaries": "Boundaries of the segments",
     "average": "Their mean colours",
@@ -45,6 +57,7 @@ def gather_segments(
         title=title,
         seed=seed,
         pictures=_pictures(image, labels, segmenter),
+        levels=_levels(image, segmenter) if hasattr(segmenter, "levels_") else None,
         noun="segment",
         first=start,
     )
@@ -61,6 +74,37 @@ def _pictures(image: Any, labels: Any, segmenter: Segmenter) -> tuple[Picture, .
         for kind, caption in CAPTIONS.items()
     }
     return tuple(Picture(caption, _png(image), few.shape) for caption, image in drawn.items())
+
+
+def _levels(image: Any, segmenter: Segmenter) -> Levels:
+    """The last levels of the tree, at the size of the page."""
+    tree: RegionTree = segmenter.levels_
+    n = min(max(MOST_LEVELS, segmenter.n_segments_), tree.n_regions)
+    segment_of = tree.segment_of(n)
+    step = -(-max(tree.regions.shape) // LONGEST)
+    small = _thin_out(np.asarray(image), 2, segmenter.channel_axis, step)
+    regions = np.append(segment_of, -1)[tree.regions[::step, ::step]]
+    picture = draw_overlay(small, np.zeros_like(regions), channel_axis=segmenter.channel_axis)
+    flat = regions.ravel()
+    starts = np.flatnonzero(np.diff(flat, prepend=flat[0] - 1))
+    runs = np.stack([flat[starts], np.diff(starts, append=len(flat))], axis=1).ravel()
+    counts = np.bincount(flat[flat >= 0], minlength=n)
+    colors = [
+        np.bincount(flat[flat >= 0], weights=channel.ravel()[flat >= 0], minlength=n)
+        for channel in np.moveaxis(picture, -1, 0)
+    ]
+    means = np.rint(np.stack(colors, axis=1) / np.maximum(counts, 1)[:, None]).astype(np.intp)
+    first = len(tree.pairs) - (n - 1)
+    return Levels(
+        png=_png(picture),
+        shape=(int(regions.shape[0]), int(regions.shape[1])),
+        n_segments=segmenter.n_segments_,
+        runs=runs,
+        pairs=segment_of[tree.pairs[first:]],
+        strengths=tree.strengths[first:],
+        sizes=counts,
+        colors=means,
+    )
 
 
 def _thin_out(image: Any, n_axes: int, channel_axis: int | None, step: int) -> Any:

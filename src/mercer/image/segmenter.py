@@ -17,6 +17,7 @@ from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray, RandomState
+from mercer.image.contours import TreeModel, TreeRule, WorkImage, find_segments
 from mercer.image.features import (
     ColorAndPlace,
     Given,
@@ -27,11 +28,15 @@ from mercer.image.features import (
 )
 from mercer.image.models import RADIUS, SIGMA, EstimatorModel, QuantizedModel, fit_quantized
 from mercer.image.pixels import BoolImage, Pixels, as_pixels
+from mercer.image.planes import Planes
 from mercer.image.regions import connected_regions, merge_small_regions
+from mercer.image.tree import RegionTree
 from mercer.kernels.exponential import RBF, Chi2
 from mercer.report import Report
 
 SPECK = 5e-4  # of the image: regions below this are merged, by min_size="auto"
+EVEN = 0.5  # the scale at which people would probably draw the contours that are left
+WORK_BYTES = 400_000_000  # that the tree of regions of a large image takes at most
 TRAIN_PIXELS = 10_000  # of ksc: more did not improve the segmentations of [novak2023]
 PIXEL_BYTES = 40  # beside the features: labels, regions, masks
 
@@ -42,10 +47,12 @@ class Method:
 
     features: str  # by default
     has_radius: bool = False  # works on blocks of pixels
+    has_levels: bool = False  # works on a tree of regions
     train_pixels: float = np.inf  # that it is fitted on at most
 
 
 METHODS = {
+    "contours": Method("planes", has_levels=True),
     "quantized": Method("rgbxy", has_radius=True),
     "landmarks": Method("rgbxy"),
     "ksc": Method("histogram", train_pixels=TRAIN_PIXELS),
@@ -53,21 +60,28 @@ METHODS = {
 
 
 class Segmenter(BaseEstimator):
-    """Segment an image by clustering its pixels; the fitted model labels other images too.
+    """Segment an image; the fitted model labels other images too.
 
     Parameters
     ----------
     n_segments : int or "auto", default="auto"
-        The number of segments; "auto" takes the largest gap of the spectrum ("ksc": its
-        criterion). A segment may consist of several regions, unless `connected`.
-    method : {"quantized", "landmarks", "ksc"}, default="quantized"
-        "quantized" solves the normalised cut of all pixels on a few hundred representatives
-        [zhang2006] and is by far the fastest; "landmarks" is `SpectralClustering`; "ksc" is
-        `KernelSpectralClustering` [novak2023].
+        The number of segments. "auto": as many as have contours stronger than `scale`
+        ("contours"), the largest gap of the spectrum ("quantized", "landmarks"), or the criterion
+        of "ksc". A segment of the latter three may consist of several regions, unless `connected`.
+    method : {"auto", "contours", "quantized", "landmarks", "ksc"}, default="auto"
+        "contours" merges neighbouring regions by the contrast along their common border and is
+        nearest to what people draw; all its levels are in `levels_`. "quantized" clusters pixels
+        by colour and place: it solves the normalised cut of all pixels on a few hundred
+        representatives [zhang2006] and is by far the fastest; "landmarks" is `SpectralClustering`;
+        "ksc" is `KernelSpectralClustering` [novak2023]. "auto" is "quantized" where features,
+        radius or gamma are given, else "contours".
+    scale : float or None, default=None
+        How strong a contour must be to be kept, between 0 (all) and 1 (none), for "contours" with
+        n_segments="auto"; None is 0.5: what people would probably draw.
     features : {"auto", "rgbxy", "labxy", "histogram"} or array, default="auto"
         "rgbxy" and "labxy" are colour and place, 0 … 255 each; "histogram" holds the shares of
         `n_colors` colours in the window around a pixel; an array of shape (height, width, d) is
-        used as it is. "auto" is "histogram" for "ksc", else "rgbxy".
+        used as it is. "auto" is "histogram" for "ksc", else "rgbxy"; "contours" has its own.
     radius : float or "auto", default="auto"
         A pixel within this distance of a representative needs none of its own ("quantized");
         "auto" is 50 for colours and places, and in proportion to the range of other features.
@@ -80,8 +94,8 @@ class Segmenter(BaseEstimator):
         Whether the last channel is alpha: wholly transparent pixels are ignored. None: if there
         are four channels.
     min_size : int or "auto", default="auto"
-        Smaller regions take the label of the neighbour with the longest common boundary; "auto"
-        is 0.05 % of the pixels, 0 keeps all.
+        Smaller regions take the label of the neighbour with the longest common boundary
+        ("contours": the least contrast); "auto" is 0.05 % of the pixels, 0 keeps all.
     connected : bool, default=False
         Number each connected region as a segment of its own.
     connectivity : {1, 2}, default=1
@@ -110,10 +124,13 @@ class Segmenter(BaseEstimator):
     labels_ : ndarray of shape (height, width)
         Labels of the fitted image.
     n_segments_ : int
-        Number of clusters found.
+        Number of segments found.
+    levels_ : RegionTree
+        All levels of the fitted image, each nested in the next: ``levels_.labels(12)``,
+        ``levels_.labels(scale=0.7)`` ("contours" only; not part of model files).
     features_ : PixelFeatures
         How features are computed from pixels.
-    model_ : QuantizedModel or EstimatorModel
+    model_ : TreeModel, QuantizedModel or EstimatorModel
         How features become labels.
     report_ : Report
         The fit report.
@@ -131,15 +148,16 @@ class Segmenter(BaseEstimator):
     _reads_rows = False
 
     _fitted_fields: ClassVar[dict[str, Any]] = {
-        "features_": ColorAndPlace | LabAndPlace | LocalHistograms | Given,
-        "model_": QuantizedModel | EstimatorModel,
+        "features_": ColorAndPlace | LabAndPlace | LocalHistograms | Given | Planes,
+        "model_": QuantizedModel | EstimatorModel | TreeModel,
         "n_segments_": "int k",
     }
     _optional_fields: ClassVar[dict[str, Any]] = {}
     _retired_parameters: ClassVar[dict[str, Any]] = {}
     _parameter_constraints = {  # noqa: RUF012
         "n_segments": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "method": [StrOptions({"quantized", "landmarks", "ksc"})],
+        "method": [StrOptions({"auto", "contours", "quantized", "landmarks", "ksc"})],
+        "scale": [Interval(Real, 0, 1, closed="both"), None],
         "features": "no_validation",
         "radius": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -163,7 +181,8 @@ class Segmenter(BaseEstimator):
         self,
         n_segments: int | str = "auto",
         *,
-        method: str = "quantized",
+        method: str = "auto",
+        scale: float | None = None,
         features: Any = "auto",
         radius: float | str = "auto",
         gamma: float | str = "auto",
@@ -184,6 +203,7 @@ class Segmenter(BaseEstimator):
     ) -> None:
         self.n_segments = n_segments
         self.method = method
+        self.scale = scale
         self.features = features
         self.radius = radius
         self.gamma = gamma
@@ -219,22 +239,30 @@ class Segmenter(BaseEstimator):
             The fitted segmenter itself.
         """
         self._validate_params()
-        if self.radius != "auto" and not METHODS[self.method].has_radius:
-            raise ValueError(f"radius= belongs to method='quantized', not to {self.method!r}")
+        self._check_options()
         record, threads = Recorder(), n_threads(self.n_jobs)
         pixels = self._pixels(image, mask)
         self._check_size(pixels)
+        if self.n_segments == 1:
+            record.warn("n_segments=1 makes one segment of the whole image")
+        fitted: PixelFeatures
+        model: QuantizedModel | EstimatorModel | TreeModel
+        levels: RegionTree | None = None
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            with record.stage("features"):
-                how: Any = {"window": self.window, "n_colors": self.n_colors, "dither": self.dither}
-                fitted, F = fit_features(self._feature_name(), pixels, **how)
-            model, labels = self._cluster(pixels, fitted, F, record, threads=threads)
+            if METHODS[self._method()].has_levels:
+                fitted, model, labels, levels = self._build_tree(pixels, record, threads=threads)
+            else:
+                fitted, model, labels = self._cluster(pixels, record, threads=threads)
             with record.stage("regions"):
                 cleaned = self._clean(labels, pixels)
-        report = self._build_report(pixels, F, model, record)
+        report = self._build_report(pixels, fitted, model, record)
         record.raise_warnings()
         self.features_, self.model_, self.labels_, self.report_ = fitted, model, cleaned, report
         self.n_segments_ = len(model.weights)
+        if levels is not None:
+            self.levels_ = levels
+        elif "levels_" in vars(self):
+            del self.levels_
         return self
 
     def fit_predict(self, image: Any, y: Any = None, *, mask: Any = None) -> IdArray:
@@ -263,9 +291,8 @@ class Segmenter(BaseEstimator):
         pixels = self._pixels(image, mask)
         self._check_memory(pixels)
         with listening(LineWriter() if self.verbose else None), single_threaded_blas():
-            F = self.features_.of(pixels, features)
-            inside, width = pixels.mask().ravel(), pixels.shape[1]
-            labels = self.model_.labels(F, inside, width, n_threads(self.n_jobs))
+            threads = n_threads(self.n_jobs)
+            labels = self.model_.label_pixels(self.features_, pixels, features, threads)
             return self._clean(labels, pixels)
 
     def save(self, path: Any) -> None:
@@ -293,6 +320,32 @@ class Segmenter(BaseEstimator):
     def _pixels(self, image: Any, mask: Any) -> Pixels:
         return as_pixels(image, mask, channel_axis=self.channel_axis, alpha=self.alpha)
 
+    def _method(self) -> str:
+        if self.method != "auto":
+            return self.method
+        is_given = not isinstance(self.features, str) or self.features != "auto"
+        return "quantized" if is_given or {self.radius, self.gamma} != {"auto"} else "contours"
+
+    def _check_options(self) -> None:
+        """Refuse options of another method."""
+        method = self._method()
+        if self.radius != "auto" and not METHODS[method].has_radius:
+            raise ValueError(f"radius= belongs to method='quantized', not to {method!r}")
+        if self.scale is not None and self.n_segments != "auto":
+            raise ValueError(
+                f"n_segments={self.n_segments} and scale={self.scale} both choose the level; pass "
+                "one of them"
+            )
+        if not METHODS[method].has_levels:
+            if self.scale is not None:
+                raise ValueError(f"scale= belongs to method='contours', not to {method!r}")
+            return
+        if self.gamma != "auto" or not isinstance(self.features, str) or self.features != "auto":
+            raise ValueError(
+                "method='contours' has features and weights of its own; leave out features= and "
+                "gamma=, or choose method='quantized'"
+            )
+
     def _check_size(self, pixels: Pixels) -> None:
         """Refuse, before any work, what the image is too small or the memory too little for."""
         n = pixels.n_inside
@@ -303,35 +356,55 @@ class Segmenter(BaseEstimator):
         self._check_memory(pixels)
 
     def _check_memory(self, pixels: Pixels) -> None:
+        has_levels = METHODS[self._method()].has_levels
         n_features = self.n_colors if self._is_histogram() else pixels.n_channels + 2
         if not isinstance(self.features, str):
             n_features = max(np.shape(self.features)[-1:] or (1,))
         height, width = pixels.shape
         Budget.of(self.max_memory).demand(
-            height * width * (PIXEL_BYTES + 4 * n_features),
+            min(2_000 * height * width, WORK_BYTES) + PIXEL_BYTES * height * width
+            if has_levels
+            else height * width * (PIXEL_BYTES + 4 * n_features),
             what=f"an image of {height:,} × {width:,} pixels",
             advice="raise max_memory, or scale the image down first",
         )
 
     def _feature_name(self) -> Any:
         if isinstance(self.features, str) and self.features == "auto":
-            return METHODS[self.method].features
+            return METHODS[self._method()].features
         return self.features
 
+    def _build_tree(
+        self, pixels: Pixels, record: Recorder, *, threads: int
+    ) -> tuple[Planes, TreeModel, IdArray, RegionTree]:
+        """The tree of regions, and the label of each pixel (-1 outside)."""
+        asked = None if self.n_segments == "auto" else int(self.n_segments)
+        least = SPECK if self.min_size == "auto" else float(self.min_size)
+        rule = TreeRule(asked, EVEN if self.scale is None else float(self.scale), least)
+        with record.stage("features"):
+            work = WorkImage.of(pixels, pixels.color_range())
+            fitted = Planes.fit(pixels, work.values, work.inside)
+        found = find_segments(pixels, work, fitted, rule, threads=threads, record=record)
+        k = len(found.weights)
+        if asked is None:
+            record.note(f"n_segments={k} have contours stronger than scale={rule.scale:g}")
+        elif k < asked:
+            record.warn(
+                f"only {k} of n_segments={asked} were found: no other part of the image has a "
+                f"contour and {rule.least(pixels.n_inside):g} pixels; lower n_segments or min_size"
+            )
+        model = TreeModel(rule, found.looks, found.weights, found.tree.n_regions)
+        return fitted, model, found.labels, found.tree
+
     def _cluster(
-        self,
-        pixels: Pixels,
-        fitted: PixelFeatures,
-        F: FloatArray,
-        record: Recorder,
-        *,
-        threads: int,
-    ) -> tuple[QuantizedModel | EstimatorModel, IdArray]:
-        """The model, and the label of each pixel (-1 outside)."""
+        self, pixels: Pixels, record: Recorder, *, threads: int
+    ) -> tuple[PixelFeatures, QuantizedModel | EstimatorModel, IdArray]:
+        """Features and model, and the label of each pixel (-1 outside)."""
+        with record.stage("features"):
+            how: Any = {"window": self.window, "n_colors": self.n_colors, "dither": self.dither}
+            fitted, F = fit_features(self._feature_name(), pixels, **how)
         inside = pixels.mask().ravel()
-        if self.n_segments == 1:
-            record.warn("n_segments=1 makes one segment of the whole image")
-        if METHODS[self.method].has_radius:
+        if METHODS[self._method()].has_radius:
             span = fitted.span if fitted.span > 0 else 1.0
             model, blocks = fit_quantized(
                 F,
@@ -346,20 +419,20 @@ class Segmenter(BaseEstimator):
                 rng=as_generator(self.random_state),
                 threads=threads,
             )
-            return model, model.paint(blocks.owner)
+            return fitted, model, model.paint(blocks.owner)
         rng = as_generator(self.random_state)
         estimator = self._estimator(rng)
         estimator.fit(self._training_rows(F, inside, rng))
         record.stages += estimator.report_.stages
         by_rows = EstimatorModel(estimator, estimator.cluster_weights_)
         with record.stage("labels of all pixels"):
-            return by_rows, by_rows.labels(F, inside, pixels.shape[1], threads)
+            return fitted, by_rows, by_rows.labels(F, inside, pixels.shape[1], threads)
 
     def _training_rows(
         self, F: FloatArray, inside: BoolImage, rng: np.random.Generator
     ) -> FloatArray:
         """All pixels, or a draw of them, so that frequent colours keep their weight."""
-        if np.count_nonzero(inside) <= METHODS[self.method].train_pixels:
+        if np.count_nonzero(inside) <= METHODS[self._method()].train_pixels:
             return F[inside]
         return F[np.sort(rng.choice(np.flatnonzero(inside), TRAIN_PIXELS, replace=False))]
 
@@ -372,7 +445,7 @@ class Segmenter(BaseEstimator):
             "n_jobs": self.n_jobs,
             "random_state": rng,
         }
-        if METHODS[self.method].features == "rgbxy":
+        if METHODS[self._method()].features == "rgbxy":
             return SpectralClustering(
                 self.n_segments, gamma=self.gamma, n_init=self.n_init, **shared
             )
@@ -388,13 +461,18 @@ class Segmenter(BaseEstimator):
         """Merge specks, number connected regions if asked, start at `start_label`."""
         picture = labels.reshape(pixels.shape)
         least = round(SPECK * pixels.n_inside) if self.min_size == "auto" else int(self.min_size)
-        picture = merge_small_regions(picture, least, outside=-1, connectivity=self.connectivity)
+        if not METHODS[self._method()].has_levels:  # a tree has none
+            picture = merge_small_regions(
+                picture, least, outside=-1, connectivity=self.connectivity
+            )
         if self.connected:
             picture = connected_regions(picture, outside=-1, connectivity=self.connectivity)
         picture += self.start_label
         return picture
 
-    def _build_report(self, pixels: Pixels, F: FloatArray, model: Any, record: Recorder) -> Report:
+    def _build_report(
+        self, pixels: Pixels, features: PixelFeatures, model: Any, record: Recorder
+    ) -> Report:
         fields = {
             "n_distinct": pixels.n_inside,
             "bandwidth": "gamma fixed by the range of features" if self.gamma == "auto" else "",
@@ -404,9 +482,9 @@ class Segmenter(BaseEstimator):
         fields["notes"] += tuple(record.notes)
         fields["warnings"] += tuple(record.warnings)
         return Report(
-            estimator=f"Segmenter(n_segments={self.n_segments!r}, method={self.method!r})",
+            estimator=f"Segmenter(n_segments={self.n_segments!r}, method={self._method()!r})",
             n_rows=pixels.n_inside,
-            n_features=F.shape[1],
+            n_features=len(features.names),
             dtype=str(pixels.values.dtype),
             cluster_weights=tuple(map(float, model.weights)),
             stages=tuple(record.stages),

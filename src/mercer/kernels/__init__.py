@@ -8,6 +8,7 @@ from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
 from mercer.kernels.inner_products import Cosine, HistogramIntersection, Polynomial
 from mercer.kernels.registry import as_kernel
+from mercer.kernels.unit_rows import UnitRows
 
 __all__ = [
     "RBF",
@@ -22,5 +23,6 @@ __all__ = [
     "Product",
     "Scaled",
     "Sum",
+    "UnitRows",
     "as_kernel",
 ]

@@ -43,6 +43,8 @@ class Kernel(BaseEstimator):
     is_precomputed = False  # looks similarities up in a matrix: there are no rows to look at
     is_function = False  # calls the user's function: slow, and model files do not hold it
     is_gaussian = False  # exp(-γ‖x - y‖²): isotropic, differentiable, γ in Euclidean terms
+    is_cosine = False  # the cosine of the angle between whole rows
+    scales_rows = False  # looks at rows scaled to unit length: see `of_unit_rows`
 
     @property
     def is_automatic(self) -> bool:
@@ -104,6 +106,13 @@ class Kernel(BaseEstimator):
         """The kernel that sees rows divided by 2^exponent as this one sees the rows themselves."""
         if exponent:
             raise NotImplementedError(f"{type(self).__name__} has no units")
+        return self
+
+    def of_unit_rows(self) -> Kernel:
+        """The kernel that sees rows scaled to unit length as this one sees the rows themselves.
+
+        Where `scales_rows`; other kernels return themselves.
+        """
         return self
 
     def named_columns(self, names: tuple[str, ...] | None) -> Kernel:

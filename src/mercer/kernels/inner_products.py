@@ -19,7 +19,9 @@ from mercer.rows.rows import Rows
 class Cosine(Kernel):
     """The cosine of the angle, x·y / (‖x‖‖y‖), for text and directions.
 
-    A row of zeros has similarity 0 to every row, itself included.
+    A row of zeros has similarity 0 to every row, itself included. Approximations that have a kernel
+    of their own (landmarks, neighbors, binning, quantized, fourier) take ``kernel="cosine"`` as
+    that kernel of rows scaled to unit length (`UnitRows`).
 
     Parameters
     ----------
@@ -39,6 +41,10 @@ class Cosine(Kernel):
 
     def __init__(self, *, columns: ColumnChoice = None) -> None:
         self.columns = columns
+
+    @property
+    def is_cosine(self) -> bool:  # type: ignore[override]
+        return self.columns is None
 
     def in_units(self, exponent: int) -> Kernel:
         return clone(self)

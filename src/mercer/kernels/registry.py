@@ -11,6 +11,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF, Chi2, Laplacian
 from mercer.kernels.given import FunctionKernel, Precomputed
 from mercer.kernels.inner_products import Cosine, HistogramIntersection, Polynomial
+from mercer.kernels.unit_rows import UnitRows
 
 NAMES: dict[str, type[Kernel]] = {
     "rbf": RBF,
@@ -21,7 +22,7 @@ NAMES: dict[str, type[Kernel]] = {
     "histogram_intersection": HistogramIntersection,
     "precomputed": Precomputed,
 }
-COMBINATIONS: tuple[type[Kernel], ...] = (Sum, Product, Scaled)  # made by + and *
+COMBINATIONS: tuple[type[Kernel], ...] = (Sum, Product, Scaled, UnitRows)  # of other kernels
 
 
 def as_kernel(kernel: Any, gamma: Any = "auto") -> Kernel:

@@ -21,6 +21,9 @@ Pairs = tuple[FloatArray, FloatArray]  # values and vectors
 MOST = 0.4  # of the eigenpairs: to find more one by one is slower than to find all at once
 SMALL = 400  # up to here a dense solver in float64 is the cheapest
 MANY = 64  # pairs of a sparse matrix: from here on a filtered block is cheaper than ARPACK
+FILTER_PAIRS = 20  # of a sparse matrix of FILTER_ROWS rows or more: from here on, a filtered block
+FILTER_ROWS = 20_000  # is half as expensive as ARPACK's vectors one by one,
+FILTER_TOL = 5e-4  # to this relative error, in float32
 RESCUE = 100  # iterations for vectors that ARPACK did not find
 DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails,
 DEFLATED_ROWS = 1000  # and of this size when eigenvectors are known: quick, and the most reliable
@@ -141,6 +144,8 @@ def _beside_known(
     if sp.issparse(A) and A.shape[0] > DEFLATED_ROWS and solver == "auto" and is_narrow(A):
         found = inverted_eigenpairs(A, known, k - c, tol, rng)
         pairs = checked_pairs(deflated, *found, "arpack (shift-invert)")
+    elif filtered := _filtered(A, k, solver, rng):
+        return filtered
     else:
         pairs = _solve(deflated, k - c, solver, tol, max_iter, rng)
     return Eigenpairs(
@@ -149,6 +154,14 @@ def _beside_known(
         np.r_[np.zeros(c), pairs.residuals],
         pairs.solver,
     )
+
+
+def _filtered(A: Any, k: int, solver: Solver, rng: np.random.Generator) -> Eigenpairs | None:
+    """Many pairs of a large sparse matrix, to a few digits; None where that is not worth it."""
+    is_large = sp.issparse(A) and A.shape[0] >= FILTER_ROWS and k >= FILTER_PAIRS
+    if solver != "auto" or not is_large:
+        return None
+    return filtered_eigenpairs(A, k, tol=FILTER_TOL, rng=rng)
 
 
 def _deflate(A: Any, known: FloatArray) -> Any:

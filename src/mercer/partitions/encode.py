@@ -53,8 +53,12 @@ def encode(
 ) -> Encoded:
     """k clusters from the scores of the training rows.
 
-    `n_init` runs of k-means on directions are tried beside the published start (bas only).
+    Rows of weight 0 are ignored. `n_init` runs of k-means on directions are tried beside the
+    published start (bas only).
     """
+    if not weights.all():
+        counted = np.flatnonzero(weights)
+        train, weights = train.part(counted), weights[counted]
     Y = train.coordinates(encoding, k)
     if encoding == "blf":
         return Encoded(sign_codebook(Y, weights, k))

@@ -23,12 +23,13 @@ from mercer.linalg.numbering import content_order
 from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
 from mercer.rows.rows import Rows
-from mercer.rows.sample import Sample
+from mercer.rows.sample import Sample, evenly
 
 _jit = LazyModule("mercer.partitions._ensemble_jit")
 
 WIDEST = 3  # base partitions have k to 3k clusters
 CENTER_ROWS = 20_000  # rows that the consensus centres are chosen from
+BASE_POINTS = 5000  # points that a base partition is chosen on
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,29 +81,72 @@ class Consensus(Record):
         return out
 
 
-def make_bases(
+def ensemble_labeller(
+    factor: Any,
+    found: SpectralMap,
+    sample: Sample,
+    n_clusters: int,
+    n_bases: int,
+    *,
+    n_init: int,
+    rng: np.random.Generator,
+) -> tuple[Any, int]:
+    """Labels by the consensus of many partitions of one spectral map, and sweeps of k-means.
+
+    Where each row of the sample is a point of the map, the consensus places the rows themselves;
+    else it joins base clusters of landmarks, and a row belongs to those of its landmarks.
+    """
+    kept, cones = factor.forget_training(), base_cones(found, n_clusters, n_bases, rng=rng)
+    if factor.points_are_rows:
+        votes = _votes_of_points(found.vectors, cones)
+        joined = _join(votes, sample.weights, n_clusters, n_init=n_init, rng=rng)
+        placed = np.empty((len(votes), n_clusters))
+        _jit.vote_vectors(votes, joined.vectors, placed)
+        return kept.labeller(unit_rows(placed), joined.directions), joined.n_iter
+    bases = make_bases(found, cones)
+    consensus = make_consensus(
+        bases, factor.training_edges, sample, n_clusters, n_init=n_init, rng=rng
+    )
+    return EnsembleLabeller(kept, consensus), consensus.n_iter
+
+
+def base_cones(
     found: SpectralMap, n_clusters: int, n_bases: int, *, rng: np.random.Generator
-) -> Bases:
-    """Partitions of the landmarks into k to 3k clusters, one start of k-means each."""
+) -> list[FloatArray]:
+    """Directions of k to 3k clusters for each partition, from one start of k-means."""
     most = min(WIDEST * n_clusters, found.vectors.shape[1])
     sizes = rng.integers(max(2, min(n_clusters, most)), most + 1, n_bases)
-    scores, own, start = [], [], 0
-    for size in sizes:
-        V = found.vectors[:, :size]
-        C = find_cones(
-            unit_rows(V),
-            found.point_weights,
+    some = evenly(len(found.points), BASE_POINTS)
+    points, weights = found.points[some], found.point_weights[some]
+    return [
+        find_cones(
+            unit_rows(points[:, :size]),
+            weights,
             int(size),
             assign_labels="kmeans",
             n_init=1,
             rng=rng,
             max_iter=20,
         ).directions
-        scores.append(V @ C.T)
-        own.append(start + scores[-1].argmax(axis=1))
-        start += int(size)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        for size in sizes
+    ]
+
+
+def make_bases(found: SpectralMap, cones: list[FloatArray]) -> Bases:
+    """The partitions of the landmarks into these cones."""
+    offsets = np.concatenate([[0], np.cumsum([len(C) for C in cones])]).astype(np.intp)
+    scores = [found.vectors[:, : C.shape[1]] @ C.T for C in cones]
+    own = [start + s.argmax(axis=1) for start, s in zip(offsets[:-1], scores, strict=True)]
     return Bases(np.ascontiguousarray(np.hstack(scores)), np.array(own, np.intp), offsets)
+
+
+def _votes_of_points(vectors: FloatArray, cones: list[FloatArray]) -> IdArray:
+    """The base cluster of each point in each partition: (n, b), numbered over all of them."""
+    votes, start = np.empty((len(vectors), len(cones)), np.intp), 0
+    for column, C in enumerate(cones):
+        votes[:, column] = start + (vectors[:, : C.shape[1]] @ C.T).argmax(axis=1)
+        start += len(C)
+    return votes
 
 
 def make_consensus(
@@ -115,9 +159,27 @@ def make_consensus(
     rng: np.random.Generator,
 ) -> Consensus:
     """Join the bases: eigenvectors of the graph of base clusters, then cones over rows."""
-    t = bases.scores.shape[1]
-    E, votes = np.zeros((t, t)), bases.votes(edges)
-    _jit.vote_graph(votes, sample.weights, E)
+    joined = _join(bases.votes(edges), sample.weights, n_clusters, n_init=n_init, rng=rng)
+    return Consensus(bases, joined.vectors, joined.directions, joined.values, joined.n_iter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Vectors of base clusters, and the cones of the final clusters."""
+
+    vectors: FloatArray  # (t, k)
+    directions: FloatArray  # (k, k)
+    values: FloatArray
+    n_iter: int
+
+
+def _join(
+    votes: IdArray, weights: FloatArray, n_clusters: int, *, n_init: int, rng: np.random.Generator
+) -> _Joined:
+    """Transfer cut: two base clusters are alike by the weight of the rows they share."""
+    t = int(votes.max()) + 1
+    E = np.zeros((t, t))
+    _jit.vote_graph(votes, weights, E)
     degrees = E.sum(axis=1)
     used = degrees > 0
     scale = np.where(used, 1.0 / np.sqrt(np.where(used, degrees, 1.0)), 0.0)
@@ -128,13 +190,13 @@ def make_consensus(
     _jit.vote_vectors(votes[some], vectors, U)
     cones = find_cones(
         unit_rows(U),
-        sample.weights[some],
+        weights[some],
         n_clusters,
         assign_labels="kmeans",
         n_init=n_init,
         rng=rng,
     )
-    return Consensus(bases, vectors, cones.directions, pairs.values, cones.n_iter)
+    return _Joined(vectors, cones.directions, pairs.values, cones.n_iter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,11 @@ def judges(sample: Sample) -> IdArray:
     return evenly(len(sample), JUDGES)
 
 
-def by_centers(F: FloatArray, weights: FloatArray, k: int) -> Resampler:
+def by_centers(F: FloatArray, weights: FloatArray, k: int, *, starts: int = STARTS) -> Resampler:
     """k-means on rows of a factor."""
 
     def labels(ids: IdArray, rng: np.random.Generator) -> IdArray:
-        found = kmeans(F[ids], weights[ids], k, n_init=STARTS, max_iter=SWEEPS, tol=1e-4, rng=rng)
+        found = kmeans(F[ids], weights[ids], k, n_init=starts, max_iter=SWEEPS, tol=1e-4, rng=rng)
         A, b = scores_of_centers(found.centers)
         return nearest_center(F @ A + b)[0]
 

@@ -22,7 +22,7 @@ from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
 from mercer.report.facts import Table, columns_table, list_facts, number, share, stages_table
 from mercer.report.palette import DARK, DARK_REST, LIGHT, LIGHT_REST
-from mercer.report.view import Group, View, gather
+from mercer.report.view import Group, Levels, View, gather
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
@@ -84,6 +84,7 @@ def page(report: Report, view: View) -> str:
     import jinja2
 
     script, charts = _template("page.js"), _charts(report, view)
+    levels_script = _template("levels.js") if view.levels else ""
     library = inline_script() if charts else ""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = number
@@ -104,11 +105,14 @@ def page(report: Report, view: View) -> str:
         eigenvalues=_eigenvalues(report),
         bars=[100 * stage.seconds / longest for stage in report.stages],
         has_spectrum=any(item["target_id"] == "spectrum-chart" for item in charts),
-        policy=_policy(library, script),
+        level_image=b64encode(view.levels.png).decode() if view.levels else "",
+        policy=_policy(library, script, levels_script),
         style=markup(_template("page.css") + _palette_css()),
         library=markup(library),
         script=markup(script),
         data=markup(_script_json(_data(view, charts))),
+        levels_script=markup(levels_script),
+        levels_data=markup(_script_json(_levels_data(view.levels))) if view.levels else "",
     )
 
 
@@ -130,6 +134,19 @@ def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
         "clusters": len(view.weights),
         "light": [*LIGHT, LIGHT_REST],
         "dark": [*DARK, DARK_REST],
+    }
+
+
+def _levels_data(levels: Levels) -> dict[str, Any]:
+    """What the script of the levels reads."""
+    return {
+        "height": levels.shape[0],
+        "width": levels.shape[1],
+        "runs": levels.runs.tolist(),
+        "pairs": levels.pairs.tolist(),
+        "strengths": [round(float(strength), 4) for strength in levels.strengths],
+        "sizes": levels.sizes.tolist(),
+        "colors": levels.colors.tolist(),
     }
 
 

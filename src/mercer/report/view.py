@@ -67,6 +67,20 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Levels:
+    """The last levels of a tree of regions: pairs of regions merged until one is left."""
+
+    png: bytes  # the image
+    shape: tuple[int, int]
+    n_segments: int  # of the level shown first
+    runs: IdArray  # (2 · runs,) a region and its number of pixels, line after line; -1 outside
+    pairs: IdArray  # (n - 1, 2) the second becomes part of the first
+    strengths: FloatArray  # (n - 1,) of the contour between them
+    sizes: IdArray  # (n,) pixels of each region
+    colors: IdArray  # (n, 3) mean colours, 0 to 255
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """A sample of the rows, and what the model found in them."""
 
@@ -84,6 +98,7 @@ class View:
     peer: Peer | None = None
     selection: Selection | None = None
     pictures: tuple[Picture, ...] = ()
+    levels: Levels | None = None
     noun: str = "cluster"
     first: int = 0  # the number of the first cluster
 

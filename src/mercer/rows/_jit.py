@@ -1,6 +1,8 @@
-"""Loops over raw rows: content hashes and column ranges."""
+"""Loops over raw rows: content hashes, column ranges, lengths."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -61,3 +63,41 @@ def move_columns(X, shift, scale, out):  # out: OUT (n, d), may be X itself
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             out[i, j] = (np.float64(X[i, j]) - shift[j]) * scale
+
+
+@jit
+def least_scale(largest):
+    """A power of two that brings the largest value of a row near 1: no square is lost."""
+    return math.ldexp(1.0, -max(math.frexp(largest)[1], -1000))
+
+
+@jit
+def unit_rows(X, shift, out):  # out: OUT (n, d), may be X itself
+    """out = X / ‖X‖ - shift for each row, in float64; X / ‖X‖ of a row of zeros is zero."""
+    for i in range(X.shape[0]):
+        largest = 0.0
+        for j in range(X.shape[1]):
+            largest = max(largest, abs(np.float64(X[i, j])))
+        scale, square = least_scale(largest), 0.0
+        for j in range(X.shape[1]):
+            x = np.float64(X[i, j]) * scale
+            square += x * x
+        length = math.sqrt(square) if square > 0.0 else 1.0
+        for j in range(X.shape[1]):
+            out[i, j] = np.float64(X[i, j]) * scale / length - shift[j]
+
+
+@jit
+def unit_rows_sparse(data, indptr, out):  # out: OUT, as long as data, may be data itself
+    """The same for CSR rows with sorted indices, without a shift."""
+    for i in range(indptr.shape[0] - 1):
+        largest = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            largest = max(largest, abs(np.float64(data[p])))
+        scale, square = least_scale(largest), 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            x = np.float64(data[p]) * scale
+            square += x * x
+        length = math.sqrt(square) if square > 0.0 else 1.0
+        for p in range(indptr[i], indptr[i + 1]):
+            out[p] = np.float64(data[p]) * scale / length

@@ -73,13 +73,19 @@ def summarize_data(source: Source, sample: Sample, ranges: Summary) -> DataSumma
     few = part(sample.rows, 0, SAMPLE_ROWS)
     if isinstance(few, BlockRows) or few.shape[1] != source.n_features:
         return None
-    n = min(source.n_features, MOST_COLUMNS)
-    weights = sample.weights[: few.shape[0]]
-    mean, spread = _moments(few[:, :n], weights)
-    unit = 2.0**sample.format.exponent
-    mean, spread = mean * unit, spread * unit
-    if sample.format.shift is not None:
-        mean = mean + sample.format.shift[:n]
+    n, weights = min(source.n_features, MOST_COLUMNS), sample.weights[: few.shape[0]]
+    if sample.format.unit_length:  # the sample does not know the lengths of its rows
+        if not source.in_memory:
+            return None
+        order = np.argsort(sample.ids[: few.shape[0]])
+        few, weights = source.take(sample.ids[order]), weights[order]
+        mean, spread = _moments(few[:, :n], weights)
+    else:
+        mean, spread = _moments(few[:, :n], weights)
+        unit = 2.0**sample.format.exponent
+        mean, spread = mean * unit, spread * unit
+        if sample.format.shift is not None:
+            mean = mean + sample.format.shift[:n]
     names = source.feature_names or tuple(f"column {j}" for j in range(n))
     numbers = np.stack([ranges.low[:n], ranges.high[:n], mean, spread], axis=1)
     columns = tuple(Column(str(names[j]), *map(float, numbers[j])) for j in range(n))

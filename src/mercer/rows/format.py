@@ -12,8 +12,11 @@ from mercer._run.lazy import LazyModule
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 from mercer.rows.rows import BlockRows, Rows
+from mercer.rows.source import TILE
 
 _jit = LazyModule("mercer.rows._jit")
+
+NO_LENGTH = 1e-3  # of a row of unit length or none, after rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class RowFormat(Record):
     The power of two brings the largest values near 1, so that no square leaves the range of a
     float32, and X times a power of two becomes the same rows, bit for bit. Kernels follow by
     `Kernel.in_units`.
+
+    With `unit_length`, each row is divided by its length before its shift is subtracted, so that
+    distances between rows are those of their angles: ‖x - y‖² = 2 - 2 cos. A row of zeros stays
+    zero. The length is found in units of the row's largest value, so that a row times a power of
+    two becomes the same row, bit for bit.
     """
 
     dtype: np.dtype[Any] = stored("dtype")
@@ -36,6 +44,7 @@ class RowFormat(Record):
     widths: tuple[int, ...] = stored("tuple of int", ())  # and how many columns each has
     # of the unit that values are measured in, the same for all blocks; beyond, squares overflow
     exponent: int = stored("int, in [-500, 500]", 0)
+    unit_length: bool = stored("bool", False)
 
     def check(self) -> None:
         is_formats = all(isinstance(block, RowFormat) for block in self.blocks)
@@ -44,6 +53,10 @@ class RowFormat(Record):
         expect(is_shared, "the blocks of RowFormat have different exponents")
         is_named = len(self.names) == len(self.widths) == len(self.blocks)
         expect(is_named, "RowFormat does not name each block and its width")
+        is_alike = all(block.unit_length == self.unit_length for block in self.blocks)
+        expect(is_alike, "only some blocks of RowFormat are scaled to unit length")
+        is_free = self.exponent == 0 or not self.unit_length
+        expect(is_free, "rows of unit length have no other unit")
 
     def is_same(self, other: RowFormat) -> bool:
         """Whether rows become the same in the other format (names and widths aside)."""
@@ -53,6 +66,7 @@ class RowFormat(Record):
         is_moved = is_shifted[0] == is_shifted[1] and np.array_equal(self.shift, other.shift)  # type: ignore[arg-type]
         pairs = zip(self.blocks, other.blocks, strict=True)
         is_same = is_moved and self.exponent == other.exponent
+        is_same = is_same and self.unit_length == other.unit_length
         return is_same and all(one.is_same(two) for one, two in pairs)
 
     def check_fits(self, rows: Rows) -> None:
@@ -71,17 +85,21 @@ class RowFormat(Record):
         expect(is_shifted, "the shift of the row format does not match the columns of the rows")
 
     @classmethod
-    def centred(cls, X: Rows, dtype: Any, movable: Any, exponent: int = 0) -> RowFormat:
+    def centred(
+        cls, X: Rows, dtype: Any, movable: Any, exponent: int = 0, *, unit_length: bool = False
+    ) -> RowFormat:
         """The format that centres the columns marked `movable` on their mean over X."""
+        dtype = np.dtype(dtype)
+        scaling: Any = {"exponent": exponent, "unit_length": unit_length}
         if isinstance(X, BlockRows):
             pairs = zip(X.parts, movable, strict=True)
-            blocks = tuple(cls.centred(part, dtype, mask, exponent) for part, mask in pairs)
+            blocks = tuple(cls.centred(part, dtype, mask, **scaling) for part, mask in pairs)
             widths = tuple(int(part.shape[1]) for part in X.parts)
-            return cls(np.dtype(dtype), None, blocks, X.names, widths, exponent)
+            return cls(dtype, None, blocks, X.names, widths, **scaling)
         if sp.issparse(X) or not np.any(movable):
-            return cls(np.dtype(dtype), exponent=exponent)
-        shift = np.where(movable, X.mean(axis=0, dtype=np.float64), 0.0)
-        return cls(np.dtype(dtype), shift, exponent=exponent)
+            return cls(dtype, **scaling)
+        mean = _mean_unit_row(X) if unit_length else X.mean(axis=0, dtype=np.float64)
+        return cls(dtype, np.where(movable, mean, 0.0), **scaling)
 
     def apply(self, X: Rows, dtype: Any = None) -> Rows:
         """The rows as kernels see them (`dtype` overrules: labels are decided in float64)."""
@@ -89,22 +107,27 @@ class RowFormat(Record):
             pairs = zip(self._parts(X), self.blocks, strict=True)
             return BlockRows(self.names, tuple(f.apply(part, dtype) for part, f in pairs))
         dtype = np.dtype(dtype or self.dtype)
-        if self.shift is None and self.exponent == 0:
+        if self._keeps_values:
             return X.astype(dtype, copy=False)
         if sp.issparse(X) and self.shift is not None:
             X = X.toarray()  # rows of a dense fit
         if sp.issparse(X):
-            scaled = np.multiply(X.data, self._scale, dtype=np.float64).astype(dtype, copy=False)
+            scaled = self._scaled_entries(X).astype(dtype, copy=False)
             return sp.csr_array((scaled, X.indices, X.indptr), shape=X.shape)
         return self._move(np.ascontiguousarray(X), np.empty(X.shape, dtype))
 
     def undo(self, X: Rows) -> Rows:
-        """Rows as they came, up to rounding, from rows as kernels see them."""
+        """Rows as they came (of unit length: up to their length), from rows as kernels see them."""
         if isinstance(X, BlockRows):
             pairs = zip(X.parts, self.blocks, strict=True)
             return BlockRows(X.names, tuple(f.undo(part) for part, f in pairs))
         raw = X * 2.0**self.exponent
-        return raw if self.shift is None else raw + self.shift
+        if self.shift is None:
+            return raw
+        raw = raw + self.shift
+        if self.unit_length:  # rounding must not give a row of zeros a direction
+            raw[np.linalg.norm(raw, axis=-1) < NO_LENGTH] = 0.0
+        return raw
 
     def apply_in_place(self, X: Rows) -> Rows:
         """`apply` tile by tile, into X itself where its type allows (X must be ours)."""
@@ -114,7 +137,7 @@ class RowFormat(Record):
         if sp.issparse(X):
             return self.apply(X)
         out = X if X.dtype == self.dtype else np.empty(X.shape, self.dtype)
-        if self.shift is None and self.exponent == 0:
+        if self._keeps_values:
             out[:] = X
             return out
         return self._move(X, out)
@@ -124,10 +147,25 @@ class RowFormat(Record):
         return 2.0**-self.exponent
 
     def _move(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """out = (X - shift) / 2^exponent."""
+        """out = (X - shift) / 2^exponent, or X / ‖X‖ - shift."""
         shift = np.zeros(X.shape[1]) if self.shift is None else self.shift
-        _jit.move_columns(X, shift, self._scale, out)
+        if self.unit_length:
+            _jit.unit_rows(X, shift, out)
+        else:
+            _jit.move_columns(X, shift, self._scale, out)
         return out
+
+    def _scaled_entries(self, X: Any) -> FloatArray:
+        """The entries of CSR rows, in float64."""
+        if not self.unit_length:
+            return np.multiply(X.data, self._scale, dtype=np.float64)
+        scaled = np.empty(len(X.data))
+        _jit.unit_rows_sparse(X.data, X.indptr, scaled)
+        return scaled
+
+    @property
+    def _keeps_values(self) -> bool:
+        return self.shift is None and self.exponent == 0 and not self.unit_length
 
     def in_double(self) -> RowFormat:
         """The same in float64."""
@@ -145,3 +183,16 @@ class RowFormat(Record):
                 f"but {wanted or 'one table'} was fitted; pass the same blocks"
             )
         return [found[name] for name in self.names]
+
+
+def unit_rows(X: Rows) -> Rows:
+    """The rows scaled to unit length, float64; rows of zeros stay zero."""
+    return RowFormat(np.dtype(np.float64), unit_length=True).apply(X)
+
+
+def _mean_unit_row(X: FloatArray) -> FloatArray:
+    """The mean of the rows scaled to unit length, block by block."""
+    total = np.zeros(X.shape[1])
+    for start in range(0, len(X), TILE):
+        total += unit_rows(X[start : start + TILE]).sum(axis=0)
+    return total / len(X)

@@ -11,6 +11,7 @@ from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 
 ALIKE = 0.01  # of scores that differ by less, the widest kernel is chosen
+CUT = "cut"  # the criterion 1 - normalised cut, whose best score is taken as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,13 @@ class Selection(Record):
 
     @property
     def best(self) -> Candidate:
-        """The best number of clusters, with the widest kernel that does as well within 0.01."""
+        """The best number of clusters, with the widest kernel that does as well.
+
+        As well means within 0.01, or exactly where cuts are compared.
+        """
         column = int(np.nanargmax(self.scores)) % len(self.n_clusters)
-        alike = self.scores[:, column] >= np.nanmax(self.scores) - ALIKE
+        margin = 0.0 if self.criterion == CUT else ALIKE
+        alike = self.scores[:, column] >= np.nanmax(self.scores) - margin
         return self._candidate(int(np.flatnonzero(alike)[0]), column)
 
     @property

@@ -29,6 +29,7 @@ from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, take
 from mercer.rows.source import Source
 from mercer.rows.sweep import TileFunction, is_weights
+from mercer.stream.reservoir_means import ReservoirMeans
 from mercer.stream.running_means import StreamMeans
 from mercer.stream.warm_start import label_means
 
@@ -233,7 +234,7 @@ class ProjectedCenters:
         return labels, scores
 
 
-Centers = MeanCenters | ProjectedCenters | StreamMeans
+Centers = MeanCenters | ProjectedCenters | StreamMeans | ReservoirMeans
 
 
 @dataclass(frozen=True, slots=True)

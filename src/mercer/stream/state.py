@@ -10,24 +10,38 @@ on the calls that brought them, and a state that was saved goes on as if it had 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from mercer._run.budget import Budget
 from mercer._run.records import Record, expect, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.mutual import BufferEdges, NeighborKernel, rebuild
+from mercer.factors.mutual import BufferEdges, NeighborKernel, neighbor_kernel, rebuild
+from mercer.factors.problem import Problem
+from mercer.kernels.base import Kernel
 from mercer.linalg.eigen import leading_eigenpairs, polish_eigenpairs
 from mercer.linalg.eigenpairs import residuals
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.numbering import numbering
 from mercer.partitions.kmeans import kmeans
+from mercer.partitions.resampling import Resampler, by_centers
 from mercer.rows.distinct import row_hashes
-from mercer.rows.rows import BlockRows, Rows, cast, part, take
-from mercer.stream.centers import Centers, MeanCenters, points, whole_is_better
+from mercer.rows.format import RowFormat
+from mercer.rows.rows import Rows, cast, part, take
+from mercer.stream.buffer import Buffer
+from mercer.stream.centers import (
+    Centers,
+    MeanCenters,
+    ProjectedCenters,
+    points,
+    whole_is_better,
+)
+from mercer.stream.draws import largest_value, row_draws, smooth
 from mercer.stream.eigen_updates import (
     append,
     evict,
@@ -54,6 +68,7 @@ POLISH = 8  # degree of the filter before a clustering: cheap beside new eigenpa
 LARGEST_SINGLE = 1e9  # squares of larger float32 values lose digits or overflow
 LEAST_RIDGE = 1e-3  # beside the mean of k(x, x)
 EIGEN_TOLERANCE = 1e-4
+MOST_RESAMPLED = 10**8  # products of one sweep, when parts of the buffer are clustered again
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,41 @@ class StreamSettings:
     threads: int
     key: int  # of all draws
 
+    @property
+    def first_rows(self) -> int:
+        """Rows that `fit` starts with."""
+        return self.initial_size
+
+    def for_fit(self) -> StreamSettings:
+        return self
+
+    def demand(self, budget: Budget, n_rows: int, n_features: int) -> None:
+        """The buffer asks for its memory when it is made."""
+
+    def start(self, problem: Problem, n_rows: int) -> Stream:
+        """The state after the first rows of the problem's sample."""
+        sample, kernel, size = problem.sample, problem.kernel, self.initial_size
+        assert kernel is not None
+        buffer = Buffer(self.max_size, self.n_neighbors, self.n_clusters)
+        buffer.demand(problem.budget, sample.rows.shape[1])
+        graph = neighbor_kernel(
+            kernel,
+            sample.format,
+            cast(part(sample.rows, 0, size), np.float64),
+            sample.weights[:size],
+            n_neighbors=self.n_neighbors,
+            is_normalized=self.is_normalized,
+            threads=self.threads,
+        )
+        return replace(start_stream(self, graph, n_rows), weight_unit=problem.weight_unit)
+
+    def absorb(self, state: Stream, rows: Rows, weights: FloatArray) -> Stream:
+        return absorb(self, state, rows, weights)
+
+    def finish(self, state: Stream) -> Stream:
+        """Cluster the buffer once more, if rows joined since."""
+        return recluster(self, state) if state.pending else state
+
 
 @dataclass(frozen=True, slots=True)
 class Stream(Record):
@@ -98,6 +148,7 @@ class Stream(Record):
     pending: int = stored("int, >= 0", 0)  # additions since the last clustering
     turnover: int = stored("int, >= 0", 0)  # additions since the eigenpairs were new
     drift: float = stored("float, finite, >= 0", 0.0)  # ‖KV - Vλ‖ / ‖λ‖ when last computed
+    unexplained: float = stored("float, in [0, 1]", 0.0)  # share of the latest rows without edges
     n_iter: int = stored("int, >= 0", 0)  # sweeps of the first k-means
     is_converged: bool = stored("bool", True)  # whether it did
     is_provisional: bool = stored("bool", False)  # of the first rows of a queue still filling
@@ -124,9 +175,58 @@ class Stream(Record):
             expect(is_alike, "the pivots of the means are not rows like those of the buffer")
             expect(factor.format.is_same(graph.format), "the means have another row format")
 
+    is_reservoir = False
+
     @property
     def n_clusters(self) -> int:
         return len(self.cluster_weights)
+
+    @property
+    def format(self) -> RowFormat:
+        return self.graph.format
+
+    @property
+    def buffer_rows(self) -> Rows:
+        return self.graph.rows
+
+    def raw_kernel(self) -> Kernel:
+        """The kernel as a function of raw rows: what users see."""
+        return self.graph.raw_kernel()
+
+    def eigenpairs(self) -> tuple[FloatArray, FloatArray]:
+        return self.values, self.vectors
+
+    def centers_of(self, kind: str) -> Centers:
+        """The centres that rows are compared with: "mean" or "projected"."""
+        if kind == "mean":
+            return self.centers()
+        arrays = (self.graph, self.values, self.vectors, self.clusters, self.n_clusters)
+        return ProjectedCenters.of(*arrays)
+
+    def resampler(self) -> Resampler:
+        """How to cluster parts of the buffer again; of no rows where that is expensive."""
+        F, weights = points(self.graph, self.values, self.vectors)
+        k = self.n_clusters
+        if F.size * k > MOST_RESAMPLED:
+            F = F[:0]
+        return by_centers(F, weights[: len(F)], k)
+
+    def report_fields(self, centers: str) -> dict[str, Any]:
+        """What the fit report says of this state."""
+        means = "whole clusters" if self.by_whole else "edges"
+        if self.means is not None:
+            means = f"means of all rows (seen by {self.means.factor.rank} of the buffer)"
+        if centers == "projected":
+            means = "projected centres"
+        counts = ("additions", "evictions", "refactorizations", "drift", "n_batches")
+        counted = {name: getattr(self, name) for name in (*counts, "unexplained")}
+        neighbors = f"mutual neighbours (n_neighbors={self.graph.n_neighbors})"
+        return {
+            "approximation": f"{neighbors}, labels by {means}",
+            "rank": len(self.values),
+            "eigenvalues": tuple(map(float, self.values)),
+            "stream": counted | {"buffer": len(self.graph)},
+        }
 
     def centers(self) -> Centers:
         """The means that rows are compared with."""
@@ -202,7 +302,11 @@ def absorb(settings: StreamSettings, state: Stream, rows: Rows, weights: FloatAr
     state = replace(state, n_seen=first_row + n_rows, n_batches=state.n_batches + 1)
     if not len(ids):
         return state
-    leverage, edges, clusters = _inspect(settings, state, new, weights)
+    leverage, edges, clusters, n_alone = _inspect(settings, state, new, weights)
+    share = n_alone / n_rows
+    if state.n_batches > 1:
+        share = smooth(state.unexplained, share)
+    state = replace(state, unexplained=share)
     if state.means is None:
         counts = np.bincount(clusters, weights=weights, minlength=state.n_clusters)
         state = replace(state, cluster_weights=state.cluster_weights + counts)
@@ -290,14 +394,6 @@ def _match_numbers(
     return names[clusters], is_known
 
 
-def row_draws(key: int, first_row: int, n_rows: int) -> FloatArray:
-    """A uniform number for each row, at the row's number of a counter-based stream."""
-    skipped = first_row % 4  # one step of the counter gives four numbers
-    bits = np.random.Philox(key=key)
-    bits.advance(first_row // 4)
-    return np.random.Generator(bits).random(n_rows + skipped)[skipped:]
-
-
 def _merge_known_rows(
     state: Stream, rows: Rows, weights: FloatArray
 ) -> tuple[Rows, IdArray, FloatArray, Stream]:
@@ -324,10 +420,10 @@ def _merge_known_rows(
 
 def _inspect(
     settings: StreamSettings, state: Stream, rows: Rows, weights: FloatArray
-) -> tuple[FloatArray, BufferEdges, IdArray]:
-    """Leverage, edges and clusters of new rows, by the state as it is."""
+) -> tuple[FloatArray, BufferEdges, IdArray, int]:
+    """Leverage, edges and clusters of new rows, and how many of them have no edge."""
     graph = state.graph
-    largest = max(_magnitude(rows), _magnitude(graph.rows))
+    largest = max(largest_value(rows), largest_value(graph.rows))
     dtype = np.float64 if largest > LARGEST_SINGLE else graph.format.dtype.type
     centers = state.buffer_means()
     rows, edges_of = cast(rows, dtype), centers.view(dtype, nearest=False)
@@ -349,8 +445,9 @@ def _inspect(
     tiles = list(in_order(inspect, range(0, rows.shape[0], WORK_ROWS), settings.threads))
     leverage, edges, labels = zip(*tiles, strict=True)
     clusters = np.concatenate(labels)
-    clusters[clusters < 0] = int(state.cluster_weights.argmax())  # rows without edges
-    return np.concatenate(leverage), BufferEdges.stack(list(edges)), clusters
+    alone = clusters < 0  # rows without edges
+    clusters[alone] = int(state.cluster_weights.argmax())
+    return np.concatenate(leverage), BufferEdges.stack(list(edges)), clusters, int(alone.sum())
 
 
 def _place_isolated(graph: NeighborKernel, vectors: FloatArray, clusters: IdArray) -> IdArray:
@@ -369,13 +466,6 @@ def _place_isolated(graph: NeighborKernel, vectors: FloatArray, clusters: IdArra
         ids = alone[start : start + WORK_ROWS]
         clusters[ids] = clusters[others[similar(take(graph.rows, ids)).argmax(axis=1)]]
     return clusters
-
-
-def _magnitude(rows: Rows) -> float:
-    """The largest absolute value."""
-    blocks = rows.parts if isinstance(rows, BlockRows) else (rows,)
-    values = [block.data if sp.issparse(block) else block for block in blocks]
-    return max(float(np.abs(some).max(initial=0.0)) for some in values)
 
 
 def _probabilities(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,41 +25,56 @@ from mercer.estimators.base import Clusterer
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
 from mercer.estimators.needs import Sweep, Work
 from mercer.estimators.preparation import prepare_problem
-from mercer.factors.mutual import neighbor_kernel
 from mercer.factors.problem import Problem
 from mercer.kernels.base import Kernel
 from mercer.kernels.domain import check_columns, check_values
 from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
-from mercer.partitions.resampling import FitEvidence, Resampler, by_centers
+from mercer.partitions.resampling import FitEvidence
 from mercer.report import Report
 from mercer.rows.checks import check_features, checked_source, checked_weights
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
-from mercer.rows.rows import BlockRows, Rows, cast, part, take
+from mercer.rows.rows import BlockRows, Rows, part, take
 from mercer.rows.source import TILE, Source
 from mercer.rows.summary import Columns, summarize
-from mercer.stream.buffer import Buffer
+from mercer.stream.buffer import Buffer, Reservoir
 from mercer.stream.centers import (
     Centers,
     NearestCounts,
-    ProjectedCenters,
     counted_labels_of_rows,
     distances_of_rows,
     labels_of_rows,
     nearest_of_rows,
-    points,
 )
 from mercer.stream.eigen_updates import leverage_of_rows
 from mercer.stream.queue import Queue
-from mercer.stream.state import Stream, StreamSettings, absorb, recluster, start_stream
+from mercer.stream.reservoir import ReservoirSettings, ReservoirStream
+from mercer.stream.state import Stream, StreamSettings
 from mercer.trust.diagnosis import diagnose
 
+# Above MANY clusters means were better than eigenvectors, or as good, at a tenth of the time on
+# many_clusters of 300 (buffers of 3,000 and by default); of 100, by default only.
+MANY = 150
+FEW_ROWS = 30  # of the buffer per cluster: with fewer, edges lead out of every cluster
+RESERVOIR_ROWS = (60, 300)  # per cluster, at least and at most
+RESERVOIR = 2**18  # rows: as many per cluster as fit into this, between those two
+FIRST_ROWS = 20  # per cluster, before the first model of a reservoir
+BATCH_ROWS = (8192, 32768)  # of a reservoir, unless they are given
+EIGEN_DEFAULTS = {  # parameters of eigenvectors: another value asks for them
+    "n_neighbors": 30,
+    "sampling": "leverage",
+    "oversample": None,
+    "normalize": True,
+    "centers": "mean",
+}
+EIGEN_ATTRIBUTES = ("eigenvalues_", "leverage_", "factor_")
 LEAST_INITIAL = 1000  # rows of the first buffer, unless n_clusters asks for more
 GROWTH = 2.5  # of the buffer, before rows leave it
 RECLUSTER = 0.1  # of the buffer's rows are new: time to cluster it again
-MOST_RESAMPLED = 10**8  # products of one sweep, when parts of the buffer are clustered again
+State: TypeAlias = Stream | ReservoirStream
+Settings: TypeAlias = Any  # StreamSettings or ReservoirSettings: each for its state
 HEAVIEST = 2.0**300  # relative to the first weights of a stream: squares of larger ones overflow
 WARM_UP = 1.5  # times as many rows: the provisional model is fitted again
 
@@ -81,6 +96,12 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
        batches, started from the clusters of the buffer. (Where the kernel is too narrow for that:
        the means of all buffer rows of the cluster.)
 
+    **Very many clusters** (``algorithm="means"``, chosen above 150 clusters, or where a buffer of
+    default size has fewer than 30 rows per cluster) are found without eigenvectors: a reservoir
+    keeps a uniform sample of the rows seen, k-means with centres that move to clusters without one
+    finds the clusters in it, and all rows that come update the means. Means are of the rows
+    themselves for a Gaussian kernel of dense rows, else of their Nyström features.
+
     Memory O(max_size·(n_features + n_neighbors + n_clusters)), whatever the length of the stream;
     time per row O(max_size·n_features + 256·n_clusters). Rows are queued until there are
     `batch_size` of them, so the model depends on the rows, not on the calls that brought them.
@@ -97,14 +118,21 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         (X, Y).
     gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of a kernel given by name; "auto" takes it from the first rows.
+    algorithm : "auto", "eigen" or "means", default="auto"
+        Eigenvectors of a sparse kernel of the buffer as published, or means of all rows and a
+        reservoir, for very many clusters. "auto" takes means above 150 clusters, and above 83 if
+        `initial_size` and `max_size` are None (then the buffer has fewer than 30 rows per cluster),
+        unless a parameter that only eigenvectors have is given (`n_neighbors`, `sampling`,
+        `oversample`, `normalize`, `centers`).
     initial_size : int or None, default=None
-        Rows of the first buffer; None is max(1000, 2·k·ln k).
+        Rows of the first buffer; None is max(1000, 2·k·ln k), or 20·k with means.
     max_size : int or None, default=None
-        Rows that the buffer holds at most; None is 2.5 times `initial_size`.
+        Rows that the buffer holds at most; None is 2.5 times `initial_size`. With means: rows of
+        the reservoir; None is 60 to 300 per cluster, as many as 262,144 rows allow.
     n_neighbors : int, default=30
         Similar rows that a row may be connected to.
     batch_size : int or None, default=None
-        Rows that are processed at once; None is `initial_size`.
+        Rows that are processed at once; None is `initial_size` (8,192 to 32,768 with means).
     sampling : "leverage", "ridge" or "uniform", default="leverage"
         How rows are chosen for the buffer; "ridge" also sees rows unlike any before.
     oversample : float or None, default=None
@@ -112,7 +140,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         join with their leverage as probability. (At most max(64, k/8) are expected per batch, k/2
         while the buffer has room.)
     recluster_every : int or None, default=None
-        Additions between two clusterings; None is a tenth of `max_size`.
+        Additions between two clusterings; None is a tenth of `max_size`, with means as many as
+        the reservoir has.
     normalize : bool, default=True
         Divide edges by the degrees of both rows, as normalised cuts do.
     centers : "mean" or "projected", default="mean"
@@ -121,11 +150,12 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         Share of the buffer that each batch replaces whatever its leverage, and by which old rows
         count less when rows leave: for clusters that move, appear or disappear.
     n_init : int, default=3
-        Runs of the first k-means from different starts; the best is kept.
+        Runs of the first k-means in the eigenspace from different starts; the best is kept.
     max_iter : int, default=300
         Sweeps of such a run at most.
     tol : float, default=1e-4
-        A run ends when the centres move by less than this times the mean variance of a coordinate.
+        Such a run ends when the centres move by less than this times the mean variance of a
+        coordinate.
     max_memory : int, str or None, default=None
         Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
     n_jobs : int or None, default=None
@@ -147,21 +177,24 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     buffer_labels_ : array of shape (n_buffer,)
         Their clusters.
     leverage_ : array of shape (n_buffer,)
-        How much of the leading eigenspace each of them holds.
+        How much of the leading eigenspace each of them holds; not with means.
     eigenvalues_ : array
-        Of the buffer's sparse kernel, largest first.
+        Of the buffer's sparse kernel, largest first; not with means.
     n_seen_ : int
         Rows seen so far.
     n_queued_ : int
         Those of them that wait for a batch to fill.
     inertia_ : float
-        Σ w‖φ(x) - c‖² over all rows, after `fit`.
+        Σ w‖φ(x) - c‖² over all rows, after `fit`, in the space of `transform`.
     n_iter_ : int
         Sweeps of the first k-means.
     kernel_ : Kernel
         The kernel with its bandwidth as a number.
     report_ : Report
-        The fit report: additions, evictions, stages and warnings.
+        The fit report: additions, evictions, stages and warnings; ``report_.stream`` has the share
+        of the latest rows that no cluster explains (farther from their mean than 99 % of the
+        reservoir, or without an edge to the buffer) and, with means, the clusters that began and
+        ended.
 
     References
     ----------
@@ -182,7 +215,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     _fitted_fields: ClassVar[dict[str, Any]] = {
         "kernel_": Kernel,
         "n_features_in_": "int d, in [1, 4e18]",
-        "stream_": Stream | None,
+        "stream_": Stream | ReservoirStream | None,
         "queue_": Queue,
         "key_": "int, >= 0",
         "cluster_weights_": "(k?,) float, finite",
@@ -191,6 +224,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "kernel": "no_validation",
         "gamma": "no_validation",
+        "algorithm": [StrOptions({"auto", "eigen", "means"})],
         "initial_size": [None, Interval(Integral, 1, None, closed="left")],
         "max_size": [None, Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 2, None, closed="left")],
@@ -219,6 +253,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         *,
         kernel: Any = "rbf",
         gamma: Any = "auto",
+        algorithm: str = "auto",
         initial_size: int | None = None,
         max_size: int | None = None,
         n_neighbors: int = 30,
@@ -240,6 +275,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.n_clusters = n_clusters
         self.kernel = kernel
         self.gamma = gamma
+        self.algorithm = algorithm
         self.initial_size = initial_size
         self.max_size = max_size
         self.n_neighbors = n_neighbors
@@ -273,22 +309,21 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self._check_parameters()
         rng, record = as_generator(self.random_state), Recorder()
         with self._running():
-            settings = self._settings(int(rng.integers(2**63)))
+            settings = self._settings(int(rng.integers(2**63))).for_fit()
             problem = self._prepare(X, sample_weight, settings, record)
             self._feasible_clusters(self.n_clusters, problem, record)
             with record.stage("first clusters"):
-                n_first = min(settings.initial_size, len(problem.sample))
-                state = _start(settings, problem, n_first)
+                n_first = min(settings.first_rows, len(problem.sample))
+                state = settings.start(problem, n_first)
             with record.stage("stream"):
                 for rows, weights in _batches(settings, problem):
-                    state = absorb(settings, state, rows, weights)
-                if state.pending:
-                    state = recluster(settings, state)
+                    state = settings.absorb(state, rows, weights)
+                state = settings.finish(state)
             with record.stage("labels"):
                 counts = partial(NearestCounts, self._centers(state), state.n_clusters)
                 labels, (totals, inertia) = labels_and_sums(counts, problem, settings.threads)
             decide = labels_of_rows(self._centers(state))
-            fit = FitEvidence(totals, labels, decide, _resampler(state), problem.kernel)
+            fit = FitEvidence(totals, labels, decide, state.resampler(), problem.kernel)
             trust = diagnose(fit, problem, record)
         order = numbering(totals, np.arange(len(totals), dtype=float)[:, None])
         state = replace(state.renumber(order, totals), n_seen=problem.source.n_rows)
@@ -314,17 +349,19 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         with self._running():
             with record.stage("check"):
                 source, weights = self._check_batch(X, sample_weight)
-            settings = self._settings(self._key())
-            state: Stream | None = vars(self).get("stream_")
+            state: State | None = vars(self).get("stream_")
+            settings = self._settings(self._key(), state)
             queue, bandwidth = vars(self).get("queue_", Queue()), self._bandwidth()
             with record.stage("stream"):
                 for start in range(0, source.n_rows, settings.batch_size):
                     rows = source.read(start, start + settings.batch_size)
                     some = None if weights is None else weights[start : start + rows.shape[0]]
                     queue = queue.push(_own_copy(rows), some)
-                    state, queue, bandwidth = self._process_queue(
-                        settings, state, queue, bandwidth, record
-                    )
+                    is_last = start + settings.batch_size >= source.n_rows
+                    if is_last or len(queue) >= settings.initial_size or _is_running(state):
+                        state, queue, bandwidth = self._process_queue(
+                            settings, state, queue, bandwidth, record
+                        )
                     tell("stream", start, source.n_rows)
         if state is None:
             record.warn(
@@ -345,7 +382,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         With ``centers="mean"`` and ``normalize=True``, of rows and centres at length 1: in Nyström
         features of the kernel, if means are of all rows seen; else in the space of the sparse
         kernel, where a cluster without an edge to the row is at a right angle. Without `normalize`,
-        a row's label is the nearest among the clusters that it has edges to.
+        a row's label is the nearest among the clusters that it has edges to. With
+        ``algorithm="means"``: of the rows themselves for a Gaussian kernel of dense rows, else of
+        their Nyström features at length 1.
         """
         source = as_source(X)
         tiles, n_rows = self._work(source, self._embedder, stage="transform")
@@ -367,8 +406,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     @property
     def buffer_(self) -> Rows:
-        graph = self.stream_.graph
-        return graph.format.undo(graph.rows)
+        return self.stream_.format.undo(self.stream_.buffer_rows)
 
     @property
     def buffer_labels_(self) -> IdArray:
@@ -376,14 +414,15 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     @property
     def leverage_(self) -> FloatArray:
-        return leverage_of_rows(self.stream_.vectors)
+        return leverage_of_rows(self.stream_.eigenpairs()[1])
 
     @property
     def eigenvalues_(self) -> FloatArray:
-        return self.stream_.values.copy()
+        return self.stream_.eigenpairs()[0].copy()
 
     @property
     def factor_(self) -> Any:
+        self.stream_.eigenpairs()
         return self.stream_.graph
 
     @property
@@ -420,16 +459,55 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 "initial_size rows; raise max_size or lower initial_size"
             )
 
+    def _uses_means(self) -> bool:
+        """Whether clusters are found by means of all rows, without eigenvectors."""
+        if self.algorithm != "auto":
+            return self.algorithm == "means"
+        if any(getattr(self, name) != value for name, value in EIGEN_DEFAULTS.items()):
+            return False
+        k, is_given = int(self.n_clusters), self.initial_size or self.max_size
+        return k > MANY or (not is_given and self._buffer_sizes()[1] < FEW_ROWS * k)
+
     def _initial_size(self) -> int:
-        k = int(self.n_clusters)
-        return self.initial_size or max(LEAST_INITIAL, int(np.ceil(2 * k * np.log(k))))
+        return (self._reservoir_sizes() if self._uses_means() else self._buffer_sizes())[0]
 
     def _max_size(self) -> int:
-        return self.max_size or int(GROWTH * self._initial_size())
+        return (self._reservoir_sizes() if self._uses_means() else self._buffer_sizes())[1]
 
-    def _settings(self, key: int) -> StreamSettings:
-        """The parameters with numbers for None."""
-        initial, most, k = self._initial_size(), self._max_size(), int(self.n_clusters)
+    def _buffer_sizes(self) -> tuple[int, int]:
+        """Rows of the first buffer, and of the largest."""
+        k = int(self.n_clusters)
+        initial = self.initial_size or max(LEAST_INITIAL, int(np.ceil(2 * k * np.log(k))))
+        return initial, self.max_size or int(GROWTH * initial)
+
+    def _reservoir_sizes(self) -> tuple[int, int]:
+        """Rows before the first model, and of the reservoir."""
+        k = int(self.n_clusters)
+        least, most = RESERVOIR_ROWS
+        size = self.max_size or max(LEAST_INITIAL, k * min(max(RESERVOIR // k, least), most))
+        initial = self.initial_size or max(min(FIRST_ROWS * k, size), k)
+        return initial, self.max_size or max(size, initial)
+
+    def _settings(self, key: int, state: State | None = None) -> Settings:
+        """The parameters with numbers for None; a stream goes on as it began."""
+        uses_means = self._uses_means() if state is None else state.is_reservoir
+        return self._reservoir_settings(key) if uses_means else self._eigen_settings(key)
+
+    def _reservoir_settings(self, key: int) -> ReservoirSettings:
+        initial, most = self._reservoir_sizes()
+        return ReservoirSettings(
+            n_clusters=int(self.n_clusters),
+            initial_size=initial,
+            max_size=most,
+            batch_size=self.batch_size or int(np.clip(initial, *BATCH_ROWS)),
+            recluster_every=self.recluster_every,
+            forgetting=float(self.forgetting),
+            threads=n_threads(self.n_jobs),
+            key=key,
+        )
+
+    def _eigen_settings(self, key: int) -> StreamSettings:
+        (initial, most), k = self._buffer_sizes(), int(self.n_clusters)
         return StreamSettings(
             n_clusters=k,
             initial_size=initial,
@@ -458,9 +536,10 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         report = vars(self).get("report_")
         return "" if report is None else report.bandwidth
 
-    def _prepare(self, X: Any, weights: Any, settings: StreamSettings, record: Recorder) -> Problem:
+    def _prepare(self, X: Any, weights: Any, settings: Settings, record: Recorder) -> Problem:
         """Rows that are checked, distinct and in an order of their content; the kernel resolved."""
         source = checked_source(X, self.n_clusters)
+        settings.demand(Budget.of(self.max_memory), source.n_rows, source.n_features)
         return prepare_problem(
             self,
             source,
@@ -469,7 +548,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             record=record,
             least_mean=LEAST_EXPLAINED / self.n_clusters,
             least_rows=self.n_clusters,
-            most_rows=settings.initial_size if source.n_rows > EXACT_ROWS else None,
+            most_rows=settings.first_rows if source.n_rows > EXACT_ROWS else None,
         )
 
     def _check_batch(self, X: Any, sample_weight: Any) -> tuple[Source, FloatArray | None]:
@@ -495,12 +574,12 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     def _process_queue(
         self,
-        settings: StreamSettings,
-        state: Stream | None,
+        settings: Settings,
+        state: State | None,
         queue: Queue,
         bandwidth: str,
         record: Recorder,
-    ) -> tuple[Stream | None, Queue, str]:
+    ) -> tuple[State | None, Queue, str]:
         """Absorb as many batches of the queue as are full."""
         if state is None or state.is_provisional:
             if len(queue) < settings.initial_size:
@@ -514,35 +593,44 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             queue = queue.drop(n_first)
         while len(queue) >= settings.batch_size:
             raw, weights = queue.first(settings.batch_size)
-            rows, heavy = state.graph.format.apply(raw), np.flatnonzero(weights > 0)
-            state = absorb(settings, state, take(rows, heavy), weights[heavy] / state.weight_unit)
+            rows, heavy = state.format.apply(raw), np.flatnonzero(weights > 0)
+            some = weights[heavy] / state.weight_unit
+            state = settings.absorb(state, take(rows, heavy), some)
             queue = queue.drop(settings.batch_size)
         return state, queue, bandwidth
 
     def _start_from_queue(
-        self, settings: StreamSettings, queue: Queue, n_first: int, record: Recorder
-    ) -> tuple[Stream, str]:
+        self, settings: Settings, queue: Queue, n_first: int, record: Recorder
+    ) -> tuple[State, str]:
         """The state after the first rows of the queue."""
         raw, weights = queue.first(n_first)
         X = dict(zip(raw.names, raw.parts, strict=True)) if isinstance(raw, BlockRows) else raw
         problem = self._prepare(X, weights, settings, record)
         self._feasible_clusters(self.n_clusters, problem, record)
-        return _start(settings, problem, n_first), problem.bandwidth
+        return settings.start(problem, n_first), problem.bandwidth
 
-    def _centers(self, state: Stream) -> Centers:
-        if self.centers == "mean":
-            return state.centers()
-        arrays = (state.graph, state.values, state.vectors, state.clusters, state.n_clusters)
-        return ProjectedCenters.of(*arrays)
+    def _centers(self, state: State) -> Centers:
+        return state.centers_of(self.centers)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
         k = int(self.n_clusters)
-        buffer = Buffer(self._max_size(), self.n_neighbors, k)
+        buffer: Any = Buffer(self._max_size(), self.n_neighbors, k)
+        if self._uses_means():
+            return self._planned_reservoir(source)
         if source.n_rows <= EXACT_ROWS:  # all rows are in the sample, and streamed from there
             sweeps: tuple[Sweep, ...] = (Sweep("labels"),)
             return Work(buffer, source.n_rows, sweeps, k, kept=Buffer.kept_memory)
         sweeps, first = (Sweep("stream"), Sweep("labels")), self._initial_size()
         return Work(buffer, first, sweeps, k, kept=Buffer.kept_memory, sample_rows=first)
+
+    def _planned_reservoir(self, source: Source) -> Work:
+        size, k = self._max_size(), int(self.n_clusters)
+        reservoir, kept = Reservoir(min(size, source.n_rows), k), Reservoir.kept_memory
+        labels = Sweep("labels")
+        if source.n_rows <= EXACT_ROWS:
+            return Work(reservoir, source.n_rows, (labels,), 1, kept=kept)
+        sweeps = (Sweep("stream"), labels)
+        return Work(reservoir, size, sweeps, 1, kept=kept, sample_rows=size)
 
     def _cluster_distances(self, X: Any) -> FloatArray:
         return self.transform(X).astype(np.float64)
@@ -566,8 +654,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     def _fitted(
         self,
-        settings: StreamSettings,
-        state: Stream | None,
+        settings: Settings,
+        state: State | None,
         queue: Queue,
         record: Recorder,
         bandwidth: str,
@@ -582,51 +670,50 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 f"the first k-means still moved after max_iter={self.max_iter} sweeps; raise "
                 "max_iter or tol"
             )
-        fitted["kernel_"] = state.graph.raw_kernel()
+        fitted["kernel_"] = state.raw_kernel()
         fitted["cluster_weights_"] = state.user_weights()
         fitted["report_"] = self._build_report(settings, state, queue, record, bandwidth)
         return fitted
 
     def _build_report(
         self,
-        settings: StreamSettings,
-        state: Stream,
+        settings: Settings,
+        state: State,
         queue: Queue,
         record: Recorder,
         bandwidth: str,
     ) -> Report:
-        graph = state.graph
+        n_held, row_format = state.buffer_rows.shape[0], state.format
         if state.is_provisional:
             record.note(
-                f"a provisional model of {len(graph):,} of the {len(queue):,} rows so far: the "
+                f"a provisional model of {n_held:,} of the {len(queue):,} rows so far: the "
                 f"stream starts with {settings.initial_size:,}"
             )
         elif len(queue):
             record.note(f"{len(queue):,} rows are queued until there are {settings.batch_size:,}")
-        means = "whole clusters" if state.by_whole else "edges"
-        if state.means is not None:
-            means = f"means of all rows (seen by {state.means.factor.rank} of the buffer)"
-        if self.centers == "projected":
-            means = "projected centres"
-        counts = ("additions", "evictions", "refactorizations", "drift", "n_batches")
         return Report(
             estimator=f"{type(self).__name__}(n_clusters={self.n_clusters!r})",
             n_rows=len(queue) if state.is_provisional else state.n_seen + len(queue),
-            n_features=int(graph.rows.shape[1]),
-            n_distinct=len(graph),
-            dtype=str(graph.format.dtype),
-            kernel=repr(graph.kernel),
+            n_features=int(state.buffer_rows.shape[1]),
+            n_distinct=n_held,
+            dtype=str(row_format.dtype),
+            kernel=repr(state.raw_kernel().in_units(row_format.exponent)),
             bandwidth=bandwidth,
-            approximation=f"mutual neighbours (n_neighbors={self.n_neighbors}), labels by {means}",
-            rank=len(state.values),
             trace_error=None,
             cluster_weights=tuple(map(float, state.user_weights())),
             stages=tuple(record.stages),
             notes=tuple(record.notes),
             warnings=tuple(record.warnings),
-            eigenvalues=tuple(map(float, state.values)),
-            stream={name: getattr(state, name) for name in counts} | {"buffer": len(graph)},
+            **state.report_fields(self.centers),
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in EIGEN_ATTRIBUTES and vars(self).get("stream_") is not None:
+            raise AttributeError(
+                f"a stream with means of all rows has no eigenvectors, so no {name}; "
+                "algorithm='eigen' computes them"
+            )
+        return super().__getattr__(name)
 
     @property
     def _n_features_out(self) -> int:
@@ -638,29 +725,16 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return tags
 
 
-def _start(settings: StreamSettings, problem: Problem, n_rows: int) -> Stream:
-    """The state after the first rows of the problem's sample."""
-    sample, kernel, size = problem.sample, problem.kernel, settings.initial_size
-    assert kernel is not None
-    buffer = Buffer(settings.max_size, settings.n_neighbors, settings.n_clusters)
-    buffer.demand(problem.budget, sample.rows.shape[1])
-    graph = neighbor_kernel(
-        kernel,
-        sample.format,
-        cast(part(sample.rows, 0, size), np.float64),
-        sample.weights[:size],
-        n_neighbors=settings.n_neighbors,
-        is_normalized=settings.is_normalized,
-        threads=settings.threads,
-    )
-    return replace(start_stream(settings, graph, n_rows), weight_unit=problem.weight_unit)
+def _is_running(state: State | None) -> bool:
+    """Whether the stream has started, so that batches are absorbed as they fill."""
+    return state is not None and not state.is_provisional
 
 
-def _batches(settings: StreamSettings, problem: Problem) -> Iterator[tuple[Rows, FloatArray]]:
+def _batches(settings: Settings, problem: Problem) -> Iterator[tuple[Rows, FloatArray]]:
     """The rows after the first ones: in content order, or all of them as they stand."""
     source, sample = problem.source, problem.sample
     is_whole = source.n_rows <= EXACT_ROWS
-    first, n_rows = (settings.initial_size, len(sample)) if is_whole else (0, source.n_rows)
+    first, n_rows = (settings.first_rows, len(sample)) if is_whole else (0, source.n_rows)
     for start in range(first, n_rows, settings.batch_size):
         tell("stream", start, n_rows)
         stop = min(start + settings.batch_size, n_rows)
@@ -692,7 +766,7 @@ def _own_copy(rows: Rows) -> Rows:
 def _example(model: Any) -> Rows:
     """Some of the rows that came before."""
     queue = model.queue_
-    return queue.pieces[0] if queue.pieces else model.stream_.graph.rows
+    return queue.pieces[0] if queue.pieces else model.stream_.buffer_rows
 
 
 def _check_kind(rows: Rows, before: Rows) -> None:
@@ -709,7 +783,7 @@ def _check_kind(rows: Rows, before: Rows) -> None:
         )
 
 
-def _check_weights(weights: FloatArray, state: Stream) -> None:
+def _check_weights(weights: FloatArray, state: State) -> None:
     """Refuse weights beside which those of the buffer vanish, or whose sum overflows."""
     most = float(weights.max())
     with np.errstate(over="ignore"):
@@ -720,12 +794,3 @@ def _check_weights(weights: FloatArray, state: Stream) -> None:
             f"near {state.weight_unit:.3g}: too far apart to be compared; give the weights of all "
             "batches in one unit, or begin a new stream"
         )
-
-
-def _resampler(state: Stream) -> Resampler:
-    """How to cluster parts of the buffer again; of no rows where that is expensive."""
-    F, weights = points(state.graph, state.values, state.vectors)
-    k = state.n_clusters
-    if F.size * k > MOST_RESAMPLED:
-        F = F[:0]
-    return by_centers(F, weights[: len(F)], k)

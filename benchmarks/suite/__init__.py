@@ -1,0 +1,1 @@
+"""Mercer and its peers on many sets, the number of clusters given: `python -m benchmarks.suite`."""
