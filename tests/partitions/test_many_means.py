@@ -133,3 +133,21 @@ def test_there_is_no_index_without_structure(monkeypatch):
     C = rng.normal(size=(1000, 64))
     Z = C[rng.integers(0, 1000, 5000)] + rng.normal(size=(5000, 64))
     assert build_index(C, Z, rng=rng) is None
+
+
+def test_a_heavy_row_keeps_its_centre():
+    """One row of weight 50 is a cluster of 50 equal rows, not a stray one."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([np.zeros((1, 3)), rng.normal(8.0, 1.0, (100, 3))])
+    weights = np.concatenate([[50.0], np.ones(100)])
+    for seed in range(5):
+        labels = found(X, 2, seed=seed, rounds=20, weights=weights).labels
+        assert (labels == labels[0]).sum() == 1
+
+
+def test_max_iter_bounds_the_sweeps():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    start, rng = X[:10].copy(), np.random.default_rng(0)
+    short = cluster_many(X, np.ones(200), start, rounds=5, max_iter=1, rng=rng)
+    assert (short.n_iter, short.is_converged) == (1, False)
+    assert cluster_many(X, np.ones(200), start, rounds=5, rng=rng).is_converged

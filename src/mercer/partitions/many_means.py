@@ -58,6 +58,8 @@ class ManyMeans:
     labels: IdArray  # (n,)
     distances: FloatArray  # (n,) squared, to the own centre
     n_moves: int  # of centres to other clusters
+    n_iter: int  # sweeps
+    is_converged: bool  # False where max_iter ended the search
 
 
 @dataclass(slots=True)
@@ -117,30 +119,38 @@ def cluster_many(
     centers: FloatArray,
     *,
     rounds: int,
+    max_iter: int = 300,
     rng: np.random.Generator,
     threads: int = 1,
 ) -> ManyMeans:
-    """k-means from these centres, with so many rounds of moves.
+    """k-means from these centres, with so many rounds of moves and at most `max_iter` sweeps.
 
     F: (n, r) float32 or float64, as many rows as centres or more. One sweep costs n·k products, or
     48·n beyond a thousand centres, and a round of moves about as much as ten products per row.
     """
-    rows = _Rows(F, weights, _norms(F), threads)
+    rows = _Rows(F, weights, _norms(F), float(np.median(weights)), threads)
     found = rows.assign(centers)
-    for _ in range(FIRST_SWEEPS):
-        centers, found = rows.sweep(centers, found)
-    n_moves = 0
+    n_iter = n_moves = 0
+
+    def sweep(n_sweeps: int) -> None:
+        nonlocal centers, found, n_iter
+        for _ in range(min(n_sweeps, max_iter - n_iter)):
+            centers, found = rows.sweep(centers, found)
+            n_iter += 1
+
+    sweep(FIRST_SWEEPS)
     for _ in range(rounds):
+        if n_iter >= max_iter:
+            break
         centers, n_moved = _move_centers(rows, centers, found, rng)
         if not n_moved:
             break
         n_moves += n_moved
         found = rows.assign(centers, found)
-        for _ in range(SWEEPS):
-            centers, found = rows.sweep(centers, found)
-    for _ in range(LAST_SWEEPS):
-        centers, found = rows.sweep(centers, found)
-    return ManyMeans(centers, found.labels, found.near, n_moves)
+        sweep(SWEEPS)
+    n_due = n_iter + LAST_SWEEPS
+    sweep(LAST_SWEEPS)
+    return ManyMeans(centers, found.labels, found.near, n_moves, n_iter, n_iter == n_due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,7 @@ class _Rows:
     F: FloatArray
     weights: FloatArray
     norms: FloatArray
+    typical_weight: float  # a heavier row stands for several equal ones
     threads: int
 
     def sweep(self, centers: FloatArray, found: Assignment) -> tuple[FloatArray, Assignment]:
@@ -208,7 +219,7 @@ def _move_centers(
     """Centres after those that save least moved to where they save most; labels follow (INOUT)."""
     k, labels = len(centers), found.labels
     counts = np.bincount(labels, weights=rows.weights, minlength=k).astype(np.float64)
-    unit = float(rows.weights.mean()) * float(np.median(found.near))  # one row's cost
+    unit = rows.typical_weight * float(np.median(found.near))  # one row's cost
     heirs, losses = _losses(rows, centers, found, counts, unit)
     cut = _cut_clusters(rows, centers, found, counts, unit, _direction(rows, rng))
     of, to = _choose_moves(losses, cut.savings, heirs)
@@ -238,8 +249,7 @@ def _losses(
         some = slice(start, start + WORK_ROWS)
         far = rows.F[some] - centers[heirs[labels[some]]]
         to_heir[some] = np.einsum("ij,ij->i", far, far)
-    others = counts[labels] - rows.weights
-    near = _without_own(found.near, counts[labels], others)
+    near = _without_own(found.near, counts[labels], rows.weights, rows.typical_weight)
     own, theirs = counts, counts[heirs]
     gap = _true_gap(apart, unit, own, theirs)
     border = _border(to_heir - near, gap[labels]) * rows.weights
@@ -247,8 +257,7 @@ def _losses(
     ward = own * theirs / np.maximum(own + theirs, TINY) * apart
     direct = np.bincount(labels, weights=rows.weights * (found.next - found.near), minlength=k)
     losses = _valley(np.minimum(ward, direct), closeness, 0.0, unit)
-    n_rows = np.bincount(labels, minlength=k)
-    return heirs, np.where(n_rows < 2, -1.0, losses)
+    return heirs, np.where(counts < 2 * rows.typical_weight, -1.0, losses)
 
 
 def _cut_clusters(
@@ -263,15 +272,15 @@ def _cut_clusters(
     k = len(centers)
     order, starts = _by_label(found.labels, k)
     pairs = Pairs(np.zeros_like(centers), np.zeros_like(centers), np.zeros(k))
-    typical = unit / float(rows.weights.mean())
+    typical = unit / rows.typical_weight
 
     def cut(first: int) -> None:
         for center in range(first, min(first + WORK_CLUSTERS, k)):
             ids = order[starts[center] : starts[center + 1]]
-            if len(ids) < 4:
+            if len(ids) < 2 or counts[center] < 4 * rows.typical_weight:
                 continue
             ids = ids[:: -(-len(ids) // CUT_ROWS)]
-            w = rows.weights[ids]
+            w = rows.weights[ids] / rows.typical_weight
             mean = (w @ rows.F[ids]) / w.sum()
             Z = np.asarray(rows.F[ids] - mean, np.float64)
             part = _cut_rows(Z, w, typical, direction)
@@ -293,7 +302,8 @@ def _cut_rows(
     Z: FloatArray, weights: FloatArray, typical: float, direction: FloatArray
 ) -> tuple[FloatArray, FloatArray, float, float] | None:
     """Two means of rows around 0, their closeness and the weight of the first; None if there are
-    no two parts. Once from the principal direction, once from the farthest row."""
+    no two parts. Once from the principal direction, once from the farthest row. `weights` are in
+    units of a typical row's."""
     norms = np.einsum("ij,ij->i", Z, Z)
     far = Z[norms.argmax()]
     starts = (Z @ _principal(Z, weights, direction) > 0, 2.0 * (Z @ far) > far @ far - typical)
@@ -324,11 +334,10 @@ def _two_means(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]] | None:
     total, sums = weights.sum(), weights @ Z
     for _ in range(CUT_SWEEPS):
-        n_second = int(is_second.sum())
-        if n_second < 2 or n_second > len(Z) - 2:
-            return None
         inside = np.where(is_second, weights, 0.0)
         share = inside.sum()
+        if share < 2.0 or share > total - 2.0:
+            return None
         b = inside @ Z
         a, b = (sums - b) / (total - share), b / share
         before, is_second = is_second, Z @ (b - a) > 0.5 * (b @ b - a @ a)
@@ -350,15 +359,18 @@ def _closeness(
     near, far = np.where(is_second, to_b, to_a), np.where(is_second, to_a, to_b)
     totals = np.bincount(is_second, weights=weights, minlength=2).astype(np.float64)
     total = totals[is_second.astype(np.intp)]
-    cost = float(weights @ near) / max(len(Z) - 2, 1)
+    cost = float(weights @ near) / max(float(weights.sum()) - 2.0, 1.0)
     gap = _true_gap(float(((a - b) ** 2).sum()), cost, totals[0], totals[1])
-    border = _border(far - _without_own(near, total, total - weights), gap) * weights
+    border = _border(far - _without_own(near, total, weights, 1.0), gap) * weights
     closeness = np.bincount(is_second, weights=border, minlength=2) / np.maximum(totals, TINY)
     return float(closeness.max()), float(totals[0] / totals.sum())
 
 
-def _without_own(near: FloatArray, total: FloatArray, others: FloatArray) -> FloatArray:
+def _without_own(
+    near: FloatArray, total: FloatArray, weights: FloatArray, typical_weight: float
+) -> FloatArray:
     """The squared distance to the mean of the others, which is W/(W - w) times as far."""
+    others = total - np.minimum(weights, typical_weight)
     has_others = others > 1e-9 * total
     return np.where(has_others, near * (total / np.where(has_others, others, 1.0)) ** 2, np.inf)
 

@@ -29,7 +29,7 @@ from mercer.kernels.base import Kernel
 from mercer.linalg.lloyd import sums_by_label
 from mercer.linalg.numbering import numbering
 from mercer.partitions.center_index import CenterIndex, build_index
-from mercer.partitions.many_means import cluster_many, seed_centers
+from mercer.partitions.many_means import ManyMeans, cluster_many, seed_centers
 from mercer.partitions.resampling import Resampler, by_centers
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, part, stack, take
@@ -60,6 +60,7 @@ class ReservoirSettings:
     batch_size: int
     recluster_every: int | None
     forgetting: float
+    max_iter: int
     threads: int
     key: int  # of all draws
     draws_rows: bool = True  # into the reservoir; `fit` starts with a sample of all rows
@@ -115,6 +116,8 @@ class ReservoirStream(Record):
     is_provisional: bool = stored("bool", False)  # of the first rows of a queue still filling
     # a power of two: what a weight of 1 is in the user's units
     weight_unit: float = stored("float, finite, > 0", 1.0)
+    n_iter: int = stored("int, >= 0", 0)  # sweeps of the first k-means
+    is_converged: bool = stored("bool", True)
 
     def sizes(self) -> dict[str, int]:
         """d: columns of rows; k: clusters."""
@@ -143,8 +146,6 @@ class ReservoirStream(Record):
 
     is_reservoir = True
     by_whole = False
-    n_iter = 0
-    is_converged = True
 
     @property
     def n_clusters(self) -> int:
@@ -234,12 +235,14 @@ def start_reservoir(settings: ReservoirSettings, problem: Problem, n_rows: int) 
     none = np.zeros((0, 1))
     means = ReservoirMeans(kernel, sample.format, factor, none, None)
     Z = coordinates_of(means, rows, _dtype(rows, sample.format))
-    centers, births = _first_centers(settings, Z, weights, k)
+    first = _first_clusters(settings, Z, weights, k)
     state = ReservoirStream(
-        kernel, sample.format, rows, weights, centers, np.zeros(k), np.zeros(k), 0.0, factor,
+        kernel, sample.format, rows, weights, first.centers, np.zeros(k), np.zeros(k), 0.0, factor,
         n_seen=n_rows, weight_unit=problem.weight_unit,
+        n_iter=first.n_iter, is_converged=first.is_converged,
     )  # fmt: skip
-    found = _with_centers(settings, state, Z, centers, NEXT_ROUNDS if births else 0)
+    rounds = NEXT_ROUNDS if len(Z) > len(first.labels) else 0
+    found = _with_centers(settings, state, Z, first.centers, rounds)
     order = numbering(found.cluster_weights, found.centers)
     return replace(found.renumber(order, found.cluster_weights), births=0)
 
@@ -291,20 +294,20 @@ def search_clusters(settings: ReservoirSettings, state: ReservoirStream) -> Rese
     Z = coordinates_of(state.means(), state.rows, _dtype(state.rows, state.format))
     centers = state.centers
     if len(centers) < k:  # the first rows were fewer than the clusters that are asked for
-        centers, _ = _first_centers(settings, Z, state.weights, k)
+        centers = _first_clusters(settings, Z, state.weights, k).centers
     return _with_centers(settings, state, Z, centers, WARM_ROUNDS)
 
 
-def _first_centers(
+def _first_clusters(
     settings: ReservoirSettings, Z: FloatArray, weights: FloatArray, k: int
-) -> tuple[FloatArray, int]:
-    """Centres of a start, and whether there are more rows than it was made on."""
+) -> ManyMeans:
+    """The clusters of a start, made on some of the rows."""
     rng, few = np.random.default_rng([settings.key, 1]), max(FIRST_ROWS * k, 1)
     centers = seed_centers(Z[:few], weights[:few], k, rng=rng)
-    found = cluster_many(
-        Z[:few], weights[:few], centers, rounds=FIRST_ROUNDS, rng=rng, threads=settings.threads
-    )
-    return found.centers, int(len(Z) > few)
+    return cluster_many(
+        Z[:few], weights[:few], centers,
+        rounds=FIRST_ROUNDS, max_iter=settings.max_iter, rng=rng, threads=settings.threads,
+    )  # fmt: skip
 
 
 def _with_centers(
@@ -314,8 +317,9 @@ def _with_centers(
     """The state after k-means of the reservoir from these centres."""
     rng = np.random.default_rng([settings.key, 2, state.n_batches])
     found = cluster_many(
-        Z, state.weights, centers, rounds=rounds, rng=rng, threads=settings.threads
-    )
+        Z, state.weights, centers,
+        rounds=rounds, max_iter=settings.max_iter, rng=rng, threads=settings.threads,
+    )  # fmt: skip
     k = len(found.centers)
     counts = label_sums(state.weights, found.labels, k)
     total = float(state.cluster_weights.sum()) or float(counts.sum())

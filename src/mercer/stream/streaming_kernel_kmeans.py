@@ -150,12 +150,13 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         Share of the buffer that each batch replaces whatever its leverage, and by which old rows
         count less when rows leave: for clusters that move, appear or disappear.
     n_init : int, default=3
-        Runs of the first k-means in the eigenspace from different starts; the best is kept.
+        Runs of the first k-means in the eigenspace from different starts; the best is kept. With
+        means there is one start, whose centres move to clusters without one.
     max_iter : int, default=300
-        Sweeps of such a run at most.
+        Sweeps of a k-means at most.
     tol : float, default=1e-4
-        Such a run ends when the centres move by less than this times the mean variance of a
-        coordinate.
+        A run in the eigenspace ends when the centres move by less than this times the mean variance
+        of a coordinate. Means make a fixed number of sweeps between two rounds of moves.
     max_memory : int, str or None, default=None
         Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
     n_jobs : int or None, default=None
@@ -502,6 +503,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             batch_size=self.batch_size or int(np.clip(initial, *BATCH_ROWS)),
             recluster_every=self.recluster_every,
             forgetting=float(self.forgetting),
+            max_iter=self.max_iter,
             threads=n_threads(self.n_jobs),
             key=key,
         )
