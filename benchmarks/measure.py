@@ -16,9 +16,16 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-__all__ = ["RESULTS", "Timing", "calibrate", "data_folder", "load", "machine", "timed", "write"]
+from benchmarks.provenance import NOTES, RESULTS, UNKNOWN, WHOLE, record, sources, untraced
 
-RESULTS = Path(__file__).parent / "results"
+__all__ = [
+    *("RESULTS", "Timing", "calibrate", "data_folder", "load", "machine", "record", "remember"),
+    *("reopened", "timed", "write"),
+]
+
+if NOTES in os.environ:  # a process of a benchmark that records its sources
+    record()
+
 REFERENCE_GFLOPS = 44.0  # float64, one thread, on the machine that absolute bars refer to
 
 
@@ -43,10 +50,11 @@ def timed(function: Callable[[], Any], *, repeat: int = 3, threads: int = 1) -> 
         result = function()
         first = time.process_time() - start
         runs = []
-        for _ in range(repeat):
-            start = time.process_time()
-            result = function()
-            runs.append(time.process_time() - start)
+        with untraced():
+            for _ in range(repeat):
+                start = time.process_time()
+                result = function()
+                runs.append(time.process_time() - start)
     return result, Timing(first, runs)
 
 
@@ -96,8 +104,26 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write(name: str, result: dict[str, Any], table: str) -> None:
+def reopened(result: dict[str, Any]) -> dict[str, Any]:
+    """A result to which more will be added; numbers without their sources count as stale."""
+    if "machine" in result and "sources" not in result:
+        result["sources"] = {"earlier": {UNKNOWN: ""}}
+    return result
+
+
+def remember(result: dict[str, Any], part: str = WHOLE, *, adds: bool = False) -> None:
+    """Put the digests of what has been measured into a result, for one of its parts.
+
+    What `adds` to a part leaves the digests that are there: the rest may be as old as they say.
+    """
+    if found := sources():
+        parts = result.setdefault("sources", {})
+        parts[part] = {**found, **parts[part]} if adds and part in parts else found
+
+
+def write(name: str, result: dict[str, Any], table: str, *, part: str = WHOLE) -> None:
     """The numbers as JSON and the table as Markdown, side by side."""
+    remember(result, part)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     (RESULTS / f"{name}.md").write_text(table.rstrip() + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ bibtex_reference_style = "author_year"
 html_theme = "furo"
 html_title = "Mercer"
 html_static_path = ["_static"]
+html_logo = html_favicon = "_static/logo.svg"
 html_css_files = ["mercer.css"]
 html_show_sourcelink = False
 html_copy_source = False
@@ -66,6 +68,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 add_module_names = False
 default_role = "code"
 
@@ -85,6 +88,15 @@ sphinx_gallery_conf: dict[str, Any] = {
     "abort_on_example_error": True,
 }
 
+
+def warning_without_path(
+    message: Warning | str, category: type[Warning], *where: Any, **line: Any
+) -> str:
+    """A warning as pages show it: not where this machine keeps the example."""
+    return f"{category.__name__}: {message}\n"
+
+
+warnings.formatwarning = warning_without_path
 logging.getLogger("distributed").setLevel(logging.ERROR)  # workers come and go, and say so
 
 # The measured results, as pages ------------------------------------------------------------------

@@ -3,8 +3,10 @@
     python scripts/dependencies.py lock      writes requirements/test.lock
     python scripts/dependencies.py licences  writes docs/licences.md, and fails on a licence that
                                              would bind users of Mercer (GPL and its kin)
+    python scripts/dependencies.py weights   writes the table of docs/quickstart.md:
+                                             the size of each extra
 
-Both look at what is installed beside this interpreter, and follow the requirements of
+All look at what is installed beside this interpreter, and follow the requirements of
 pyproject.toml from there.
 """
 
@@ -21,6 +23,10 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements" / "test.lock"
+INSTALL_PAGE = ROOT / "docs" / "quickstart.md"
+WEIGHED = ("cli", "io", "plot", "report", "image", "dask")
+WEIGHTS = "<!-- weights: made by scripts/dependencies.py -->\n"
+END_OF_WEIGHTS = "<!-- end of weights -->\n"
 LICENCES = ROOT / "docs" / "licences.md"
 # Packages that say GPL and may be used all the same, with the reason.
 EXCUSED = {
@@ -120,6 +126,27 @@ def bound() -> list[str]:
     return [n for n, package in every.items() if is_binding(licence(package)) and n not in EXCUSED]
 
 
+def weight(package: Distribution) -> int:
+    """Bytes of the files that were installed."""
+    paths = (Path(str(file.locate())) for file in package.files or [])
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def weights_text() -> str:
+    """A row for each extra that users install: its packages and megabytes above the others."""
+    every = declared()
+    always = closure(every[""])
+    rows = [("`pip install mercer`", sum(map(weight, always.values())), always)]
+    for extra in WEIGHED:
+        more = {n: p for n, p in closure(every[extra]).items() if n not in always}
+        rows.append((f"`[{extra}]`", sum(map(weight, more.values())), more))
+    lines = ["| install | megabytes | packages |", "| --- | --- | --- |"]
+    for name, size, packages in rows:
+        plus = "" if packages is always else "+ "
+        lines.append(f"| {name} | {plus}{size / 1e6:,.0f} | {plus}{len(packages)} |")
+    return "\n".join(lines) + "\n"
+
+
 def main(verb: str) -> None:
     if verb == "lock":
         LOCK.parent.mkdir(exist_ok=True)
@@ -128,6 +155,11 @@ def main(verb: str) -> None:
         if bound():
             raise SystemExit(f"under the GPL or its kin: {', '.join(bound())}")
         LICENCES.write_text(licences_text(), encoding="utf-8")
+    elif verb == "weights":
+        before, _, rest = INSTALL_PAGE.read_text(encoding="utf-8").partition(WEIGHTS)
+        after = rest.partition(END_OF_WEIGHTS)[2]
+        text = f"{before}{WEIGHTS}{weights_text()}{END_OF_WEIGHTS}{after}"
+        INSTALL_PAGE.write_text(text, encoding="utf-8")
     else:
         raise SystemExit(__doc__)
 

@@ -59,6 +59,10 @@ LAYERS = (
 DOORS: dict[tuple[str, str], set[str]] = {
     ("estimators", "selection"): {
         "mercer.selection.bandwidth_comparison.BandwidthComparison",
+        *(
+            f"mercer.selection.cluster_count.{name}"
+            for name in ("Candidate", "count_clusters", "count_memory")
+        ),
         "mercer.selection.cut_comparison.CutComparison",
         "mercer.selection.grid.search_grid",
     },
@@ -66,6 +70,7 @@ DOORS: dict[tuple[str, str], set[str]] = {
     ("estimators", "plan"): {"mercer.plan.trial.plan_fit"},
     ("estimators", "report"): {"mercer.report.Report"},
     ("estimators", "io"): {
+        "mercer.io.label_parts.write_parts",
         *(f"mercer.io.labels.{name}" for name in ("check_output", "room_for", "write_labels")),
         "mercer.io.model.save",
     },

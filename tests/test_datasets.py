@@ -15,6 +15,14 @@ SHAPES = {name: getattr(datasets, name) for name in datasets.__all__}
 SHAPES["many_clusters"] = partial(
     datasets.many_clusters, n_clusters=5, n_features=2, separation=300.0
 )
+SHAPES["directions"] = partial(
+    datasets.directions,
+    n_clusters=2,
+    n_features=2,
+    sizes="equal",
+    spread=1e-4,
+    dtype=np.float64,
+)
 N_CLUSTERS = dict.fromkeys(SHAPES, 2) | {
     "blobs": 3,
     "circles_and_gaussians": 11,
@@ -292,3 +300,21 @@ def test_no_clusters():
 
 def test_examples_in_docstrings():
     assert doctest.testmod(datasets).failed == 0
+
+
+@every_seed
+def test_directions_overlap_as_documented(seed):
+    X, y = datasets.directions(4000, 200, random_state=seed, dtype=np.float64)
+    means = np.array([X[y == c].mean(axis=0) for c in range(10)])  # of 68 rows at least
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    large = y < 10
+    cosines = X[large] @ means.T
+    assert cosines[np.arange(large.sum()), y[large]].mean() == pytest.approx(0.56, abs=0.06)
+    assert (cosines.argmax(axis=1) == y[large]).mean() > 0.9
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0, rtol=1e-12)
+    assert (y == 0).sum() > 5 * (y == 20).sum()
+
+
+def test_directions_of_unknown_sizes_are_refused():
+    with pytest.raises(ValueError, match="sizes='large' must be 'equal' or 'zipf'"):
+        datasets.directions(10, 2, sizes="large")

@@ -14,12 +14,6 @@ from mercer.image import Segmenter, draw_overlay, read_image
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-PAPER = {  # Table 2: representatives, seconds on a 2.26 GHz Pentium 3
-    "hill 481×321": (114, 0.45),
-    "man 481×321": (175, 0.66),
-    "house 481×321": (162, 0.91),
-    "flower 1024×768": (240, 4.27),
-}
 IMAGES = ("145086", "147091", "167062", "295087", "3096", "42049", "62096")
 LARGE = "42049"  # enlarged to 1024×768: the paper's flower is not to be had
 SIGMAS = (20, 25, 35, 40)  # beside 30: the paper's range
@@ -58,32 +52,9 @@ def measure(folder: Path, *, quick: bool = False) -> dict[str, Any]:
             }
         )
         drawn.append(np.hstack([image, draw_overlay(image, fitted.labels_, "average")]))
-    _draw(dict(zip(images, drawn, strict=True)), RESULTS / "002-segments.png")
+    name = "002-quick-segments.png" if quick else "002-segments.png"
+    _draw(dict(zip(images, drawn, strict=True)), RESULTS / name)
     return {"n_segments": K, "radius": RADIUS, "rows": rows}
-
-
-def table(found: dict[str, Any]) -> str:
-    lines = [
-        "## Table 2: segmentation",
-        "",
-        f"RGB and place scaled to [0, 255], radius {found['radius']:g}, σ = 30, "
-        f"{found['n_segments']} segments; one thread, CPU seconds after compilation, clean-up of "
-        "specks included. The paper's images are not named and its machine was a Pentium 3: "
-        "compare m, and orders of magnitude. Its r = 25 cannot be a Euclidean radius: at 25 there "
-        "are several times as many representatives.",
-        "",
-        "| image | m | m at r = 25 | seconds | σ = " + ", ".join(map(str, SIGMAS)) + " |",
-        "|---|---|---|---|---|",
-    ]
-    for row in found["rows"]:
-        others = ", ".join(f"{seconds:.3f}" for seconds in row["seconds_by_sigma"].values())
-        lines.append(
-            f"| {row['image']} {row['width']}×{row['height']} | {row['m']} "
-            f"| {row['m_at_half_radius']} | {row['seconds']:.3f} | {others} |"
-        )
-    for name, (m, seconds) in PAPER.items():
-        lines.append(f"| paper: {name} | {m} | | {seconds:.2f} | |")
-    return "\n".join([*lines, "", "![Segments in their mean colours](002-segments.png)"])
 
 
 def enlarged(path: Path, size: tuple[int, int]) -> np.ndarray:

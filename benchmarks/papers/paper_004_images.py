@@ -20,8 +20,10 @@ import matplotlib as mpl
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import RESULTS, data_folder, machine, write
+from benchmarks.measure import RESULTS, data_folder, machine, reopened, write
 from benchmarks.papers import contours, protocol_004
+from benchmarks.papers.claims_004_page import claims
+from benchmarks.papers.verdict_page import about, verdicts
 from mercer import Chi2, IncompleteCholesky, KernelSpectralClustering, MercerWarning
 from mercer.image import Segmenter, draw_overlay, read_image
 from mercer.image.features import LocalHistograms
@@ -82,13 +84,13 @@ def run(data: str | None, *, quick: bool = False, jobs: int = 1, part: str | Non
     names = list(PAPER)[:2] if quick else list(PAPER)
     found: dict[str, Any] = {"contours": {}, "images": {}, "variants": [], "protocol": {}}
     if part is not None:
-        found |= json.loads((RESULTS / f"{name}.json").read_text())
+        found |= reopened(json.loads((RESULTS / f"{name}.json").read_text()))
     found |= {"machine": machine(), "seeds": SEEDS[:1] if quick else SEEDS}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", MercerWarning)
         for title in PARTS if part is None else [part]:
             for _ in PARTS[title](folder, names, found):
-                write(name, found, table(found))
+                write(name, found, table(found), part=title)
 
 
 def measure_contours(folder: Path, names: list[str], found: dict[str, Any]) -> Iterator[None]:
@@ -252,6 +254,10 @@ def table(found: dict[str, Any]) -> str:
     images = found["images"]
     lines = [
         "# Paper 004: segmentation of ten Berkeley images",
+        "",
+        about(found),
+        "",
+        verdicts(claims(found, protocol_004.TABLE, A)),
         "",
         *contours.table(found["contours"]),
         "",

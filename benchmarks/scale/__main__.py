@@ -1,11 +1,13 @@
-"""`python -m benchmarks.scale [engines|command|memory] [--rows N …]`; without a name, all."""
+"""`python -m benchmarks.scale [engines|command|memory|cloud] [--rows N …]`; without a name, all."""
 
 from __future__ import annotations
 
 import argparse
 from importlib import import_module
 
-NAMES = ("engines", "command", "memory")
+from benchmarks.measure import record
+
+NAMES = ("engines", "command", "memory", "cloud")
 
 
 def main() -> None:
@@ -18,4 +20,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    record()
     main()

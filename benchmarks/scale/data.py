@@ -37,6 +37,7 @@ class Watch:
         self.cpu: dict[int, float] = {}
         self.peak: dict[int, int] = {}
         self.names: dict[int, str] = {}
+        self.watching = 0.0  # CPU seconds of the watch itself, which this process spends
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -59,6 +60,7 @@ class Watch:
     def _watch(self) -> None:
         while not self._over.wait(self.every):
             self._look()
+        self.watching = time.thread_time()
 
     def _look(self) -> None:
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
+from benchmarks.measure import record
+
 NAMES = (
     *("cholesky", "kmeans", "memory", "features", "spectral", "shapes", "kpca", "image"),
     *("sources", "stream"),
@@ -25,4 +27,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    record()
     main()

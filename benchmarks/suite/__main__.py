@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import RESULTS, machine
+from benchmarks.measure import RESULTS, machine, record, remember, reopened
 from benchmarks.suite.methods import METHODS
 from benchmarks.suite.page import page
 from benchmarks.suite.run import Task, installed, missing, read, run, save
@@ -29,13 +29,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "suite.json"
-    result = read(path)
+    result = reopened(read(path))
     data = options.data or os.environ.get("MERCER_DATA")
     tasks = _tasks(options, result, Path(data) if data else None)
     if tasks:
         result["machine"] = machine()
+    if options.again and not options.sets and len(options.groups) == len(GROUPS):
+        for method in options.methods:
+            result.get("sources", {}).pop(method, None)
     for done, (task, kept) in enumerate(run(tasks, options.jobs), start=1):
         _keep(result, task, kept)
+        remember(result, task.method, adds=True)
         save(path, result)
         print(f"{done}/{len(tasks)} {task.method}: {task.data.title}: {_line(kept)}", flush=True)
     before = json.loads(options.before.read_text()) if options.before else None
@@ -114,4 +118,5 @@ def _line(kept: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    record()
     main()

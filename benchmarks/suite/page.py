@@ -53,7 +53,8 @@ def _legend() -> list[str]:
         f"a score within {TIE} of the best, a loss one more than {LOSS} below the best peer, the",
         "spread the mean over sets of the standard deviation over seeds; seconds are of the CPU,",
         "one thread, the median set. HDBSCAN takes no number of clusters: its smallest cluster is",
-        "sized to come nearest to it, and noise joins the nearest cluster.",
+        "sized to come nearest to it, and noise joins the nearest cluster. Means are over the sets",
+        "that a method was run on: compare lines of equally many.",
         "",
     ]
 

@@ -22,7 +22,7 @@ MOST_ROWS = 10_000  # of a set of suite.npz: three larger ones are left out
 REAL = {"pendigits": np.float64, "letter": np.float64, "satimage": np.float64, "mnist": np.float32}
 PAIR_COLUMNS = (1, 2, 4, 8, 16, 32, 64, 128)
 PAIR_SPREADS = (1, 3, 8)
-FEW_SEEDS = 3  # of mnist, for its size, and of the pairs, each of whose seeds is another set
+FEW_SEEDS = 3  # of the pairs: each of their seeds is another set
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def sets_of(group: str, folder: Path | None) -> list[Set]:
             for columns in PAIR_COLUMNS
         ]
     if group == "real":
-        return [Set(group, name, FEW_SEEDS if name == "mnist" else None) for name in REAL]
+        return [Set(group, name) for name in REAL]
     if folder is None:
         raise SystemExit("say where the data are: --data DIR or MERCER_DATA=DIR")
     with np.load(folder / f"{group}.npz") as data:

@@ -1,7 +1,6 @@
 """Docstrings and pages as this project writes them, translated for Sphinx.
 
-* ``rank : number of pivots at most`` in a list of parameters is a name and words about it, not a
-  name and a type.
+* Attributes that share an entry (``coefficients_, bias_ : arrays``) get one each.
 * ``|x - y|`` is a length, not a substitution.
 * ``[chen2022, epperly2024]`` are keys of references.bib and become citations.
 * ``n_i`` and ``D^−½`` in pages of formulas have an index and an exponent.
@@ -14,13 +13,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cite_in_markdown", "cite_in_rst", "described", "raised_and_lowered", "setup"]
+__all__ = ["cite_in_markdown", "cite_in_rst", "raised_and_lowered", "separated", "setup"]
 
 DOCS = Path(__file__).parent.parent
 BIBLIOGRAPHY = DOCS / "references.bib"
 KEYS = set(re.findall(r"^@\w+\{(\w+),", BIBLIOGRAPHY.read_text(), re.MULTILINE))
-BRACKETS = re.compile(r"(?<!`)\[(\w+(?:, [^]\n]*)?)\](?![(\[:`])")
-SECTIONS = ("Parameters", "Attributes", "Returns")
+BRACKETS = re.compile(r"(?<!`)\[(\w+(?:,\s[^]]*)?)\](?![(\[`]|: http)")
 FORMULAS = ("theory/", "methods")
 CODE = re.compile(r"(```.*?```|`[^`]*`|\]\([^)]*\))", re.DOTALL)
 INDEX = re.compile(r"(?<![\w<])(\w{1,3})_(\{[^}]+\}|\w{1,2})(?!\w)")
@@ -28,31 +26,28 @@ EXPONENT = re.compile(r"\^([-−]?(?:½|\w))")
 ENTRY = re.compile(r"^(\w[\w, *]*?) : (.+)$")
 
 
-def described(lines: list[str]) -> list[str]:
-    """Entries of parameters and attributes as numpydoc has them: the name, then its words.
-
-    Attributes that share words (``factor_, kernel_ : …``) get an entry each.
-    """
+def separated(lines: list[str]) -> list[str]:
+    """Docstring lines in which each attribute has an entry of its own, with the shared type."""
     result: list[str] = []
     section = ""
     for number, line in enumerate(lines):
         underlined = number + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[number + 1].strip())
         if underlined:
             section = line.strip()
-        entry = ENTRY.match(line) if section in SECTIONS else None
+        entry = ENTRY.match(line) if section == "Attributes" else None
         if entry is None:
             result.append(line)
             continue
-        names = entry.group(1).split(", ") if section == "Attributes" else [entry.group(1)]
-        for name in names[:-1]:
-            result += [name, f"    see `{names[-1]}`"]
-        result += [names[-1], f"    {entry.group(2)}"]
+        *others, last = entry.group(1).split(", ")
+        for name in others:
+            result += [f"{name} : {entry.group(2)}", f"    See `{last}`."]
+        result.append(f"{last} : {entry.group(2)}")
     return result
 
 
 def _cited(text: str, role: str) -> str:
     def replace(match: re.Match[str]) -> str:
-        first, *rest = match.group(1).split(", ")
+        first, *rest = re.split(r",\s+", match.group(1))
         keys = [key for key in (first, *rest) if key in KEYS]
         if first not in KEYS:
             return match.group(0)
@@ -81,7 +76,7 @@ def raised_and_lowered(text: str) -> str:
 
 def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     plain = [line if ">>>" in line or "`" in line else line.replace("|", r"\|") for line in lines]
-    lines[:] = cite_in_rst("\n".join(described(plain))).split("\n")
+    lines[:] = cite_in_rst("\n".join(separated(plain))).split("\n")
 
 
 def _page(app: Any, docname: str, source: list[str]) -> None:

@@ -5,10 +5,12 @@ Data become a kernel, a kernel a factor, a factor an embedding, an embedding lab
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mercer._run.versions import show_versions
     from mercer.estimators import (
         KernelFeatures,
         KernelKMeans,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
         RandomBinning,
         RandomFourier,
     )
-    from mercer.io import load, save
+    from mercer.io import batch_predictor, load, save
     from mercer.kernels import RBF, Chi2, Cosine, HistogramIntersection, Laplacian, Polynomial
     from mercer.rows import as_source
     from mercer.scale import Processes, checkpoint, on
@@ -69,13 +71,16 @@ __all__ = [
     "SpectralClustering",
     "StreamingKernelKMeans",
     "as_source",
+    "batch_predictor",
     "checkpoint",
     "load",
     "on",
     "save",
+    "show_versions",
 ]
 
 _HOMES = {  # where the public names live; loaded on first use, so that `import mercer` is cheap
+    "mercer._run.versions": ("show_versions",),
     "mercer.estimators": (
         "KernelFeatures",
         "KernelKMeans",
@@ -96,7 +101,7 @@ _HOMES = {  # where the public names live; loaded on first use, so that `import 
         "RandomBinning",
         "RandomFourier",
     ),
-    "mercer.io": ("load", "save"),
+    "mercer.io": ("batch_predictor", "load", "save"),
     "mercer.kernels": (
         *("RBF", "Chi2", "Cosine", "HistogramIntersection", "Laplacian", "Polynomial"),
     ),
@@ -104,6 +109,8 @@ _HOMES = {  # where the public names live; loaded on first use, so that `import 
     "mercer.scale": ("Processes", "checkpoint", "on"),
     "mercer.stream": ("StreamingKernelKMeans",),
 }
+logging.getLogger("mercer").addHandler(logging.NullHandler())  # silent unless the user asks
+
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 

@@ -71,6 +71,21 @@ def test_many_images_go_on_after_a_bad_one(photos: list[Path], tmp_path: Path) -
     assert "3 of 6 images" in result.stderr or "segment" in result.stderr
 
 
+def test_a_folder_is_its_images(photos: list[Path], tmp_path: Path) -> None:
+    folder, empty, out = tmp_path / "album", tmp_path / "empty", tmp_path / "labels"
+    folder.mkdir()
+    empty.mkdir()
+    for photo in photos[:2]:
+        photo.rename(folder / photo.name)
+    (folder / "notes.txt").write_text("no image")
+    result = run("segment", folder, "-k", 3, "--labels", out)
+    assert result.exit_code == 0, result.output
+    assert {file.stem for file in out.iterdir()} == {photo.stem for photo in photos[:2]}
+    result = run("segment", empty, "-k", 3, "--labels", out)
+    assert result.exit_code == 1
+    assert "there are no images in" in result.output
+
+
 def test_json_tells_each_image(photos: list[Path], tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_text("no")
     result = run(

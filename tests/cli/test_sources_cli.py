@@ -55,7 +55,7 @@ def test_plan(X: np.ndarray, tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     for words in ("KernelKMeans: 400 rows × 2 columns, float64", "passes     3", "expected"):
         assert words in shown.output
-    told = json.loads(run("plan", file, *options, "--json").output)
+    told = json.loads(run("plan", file, *options, "--json").stdout)
     plan = KernelKMeans(3, rank=20, max_memory="200MB").plan(X)
     assert told["n_passes"] == [3, 3]
     assert told["n_rows"] == plan.n_rows
@@ -66,7 +66,7 @@ def test_plan(X: np.ndarray, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["spectral", "ksc"])
 def test_plans_of_other_methods(method: str, X: np.ndarray, tmp_path: Path) -> None:
     result = run("plan", folder(tmp_path, X), "-k", 3, "--method", method, "--json")
-    assert json.loads(result.output)["source"].startswith("ParquetFolder")
+    assert json.loads(result.stdout)["source"].startswith("ParquetFolder")
 
 
 def test_a_plan_that_cannot_fit(tmp_path: Path) -> None:
@@ -75,3 +75,40 @@ def test_a_plan_that_cannot_fit(tmp_path: Path) -> None:
     options = ("--method", "kernel-kmeans", "--rank", 2000, "--max-memory", "30MB")
     assert_one_paragraph(run("plan", file, *options), "needs about", "lower the rank to about")
     assert_one_paragraph(run("plan", tmp_path / "none.npy"), "there is no file")
+
+
+def test_a_folder_of_labels(X: np.ndarray, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    file, model, out = tmp_path / "rows.npy", tmp_path / "m.mercer", f"{tmp_path}/labels/"
+    np.save(file, X)
+    for given in (
+        ("cluster", file, "-k", 3, "--seed", 0, "--model", model),
+        ("predict", model, file),
+    ):
+        result = run(*given, "--out", out)
+        assert result.exit_code == 0, result.output
+        expected = SpectralClustering(3, random_state=0).fit(X).labels_
+        np.testing.assert_array_equal(read_labels(out), expected)
+    result = run("predict", model, file, "--out", f"{tmp_path}/")
+    assert_one_paragraph(result, "holds other files than labels")
+
+
+def test_everything_at_urls(X: np.ndarray, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    s3 = pytest.importorskip("s3_server")
+    np.save(tmp_path / "rows.npy", X)
+    place, model = s3.put(tmp_path / "rows.npy"), s3.new_url("m.mercer")
+    out, report = s3.new_url("labels/"), s3.new_url("report.json")
+    fitted = run(
+        *("cluster", place, "-k", 3, "--seed", 0),
+        *("--model", model, "--out", out, "--report", report),
+    )
+    assert fitted.exit_code == 0, fitted.output
+    expected = SpectralClustering(3, random_state=0).fit(X).labels_
+    np.testing.assert_array_equal(read_labels(out), expected)
+    assert json.loads(s3.files().cat_file(report))["n_rows"] == len(X)
+    again = s3.new_url("labels.parquet")
+    assert run("predict", model, place, "--out", again).exit_code == 0
+    np.testing.assert_array_equal(read_labels(again), expected)
+    result = run("predict", model, "s3://rows/none.npy", "--out", again)
+    assert_one_paragraph(result, "there is no s3://rows/none.npy")

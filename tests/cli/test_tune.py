@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 from mercer import KernelKMeans, KernelSpectralClustering, MercerWarning, SpectralClustering
@@ -43,6 +44,20 @@ def test_tune_writes_the_table_of_the_api(file, tmp_path):
     assert plot.stat().st_size > 1000
     as_json = run("tune", path, *options, "--json", "--quiet")
     assert json.loads(as_json.stdout)["best"] == found.to_dict()["best"]
+
+
+def test_tune_scales_columns_and_leaves_ids_out(file, tmp_path):
+    _, X = file
+    table, scaled, out = tmp_path / "rows.csv", tmp_path / "scaled.npy", tmp_path / "tune.json"
+    rows = [f"r{i},{a!r},{1000 * b!r}" for i, (a, b) in enumerate(X.tolist())]
+    table.write_text("\n".join(["id,a,b", *rows]) + "\n")
+    np.save(scaled, StandardScaler().fit_transform(X * [1, 1000]))
+    options = ("--clusters", "3", "--gamma", "1,4", "--seed", 0, "--out", out)
+    assert run("tune", scaled, *options).exit_code == 0
+    wanted = json.loads(out.read_text())
+    result = run("tune", table, "--id-column", "id", "--scaler", "standard", *options)
+    assert result.exit_code == 0, result.output
+    assert json.loads(out.read_text()) == wanted
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_a_failed_fit_leaves_the_fitted_state():
     F = model.transform(X)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((3, 4), np.nan))
-    with pytest.raises(ValueError, match="RandomFourier cannot stand for Polynomial"):
+    with pytest.raises(ValueError, match="RandomFourier cannot represent Polynomial"):
         model.set_params(approximation="fourier", kernel="polynomial").fit(X)
     assert np.array_equal(model.transform(X), F)
 
@@ -313,9 +313,9 @@ def test_feature_names_of_an_earlier_fit_are_forgotten():
     [
         ({"rank": 0}, "rank"),
         ({"approximation": "best"}, "approximation='best' is unknown"),
-        ({"approximation": Nystrom(5), "rank": 7}, "rank=7 is given beside"),
+        ({"approximation": Nystrom(5), "rank": 7}, "rank=7 is given together with"),
         ({"approximation": "exact", "rank": 7}, "has no rank"),
-        ({"kernel": Cosine(), "gamma": 0.5}, "gamma=0.5 was given beside a kernel object"),
+        ({"kernel": Cosine(), "gamma": 0.5}, "gamma=0.5 was given together with a kernel object"),
     ],
 )
 def test_parameters_that_contradict(params, message):

@@ -295,7 +295,8 @@ def test_defaults_choose_two_spirals_three_rings_ten_blobs(seed):
         assert model.n_clusters_ == y.max() + 1
         assert adjusted_rand(y, model.labels_) == 1.0
         assert model.selection_.best.n_clusters == model.n_clusters_
-        assert f"n_clusters={model.n_clusters_}" in model.report_.notes[-1]
+        assert model.n_clusters_ranking_[0][0] == model.n_clusters_
+        assert any(f"n_clusters={model.n_clusters_}" in note for note in model.report_.notes)
 
 
 @encodings

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
 import re
 from pathlib import Path
 
@@ -261,6 +262,37 @@ def test_theorem_7_the_objective_of_any_partition_is_close(make, seed):
     gap = kernel_matrix(X) - gram(factor.rows(X))
     assert -TOL[X.dtype] < np.trace(V.T @ gap @ V) <= np.trace(gap) + TOL[X.dtype]
     assert np.trace(gap) <= np.sqrt(k) * len(X) * factor.trace_error + TOL[X.dtype]
+
+
+def _best_indicators(K, k):
+    """V with the largest tr(Vᵀ K V) among all partitions into k clusters, by trying each."""
+    every = (np.array(labels) for labels in itertools.product(range(k), repeat=len(K)))
+    made = (np.eye(k)[labels] for labels in every if len(set(labels.tolist())) == k)
+    return max((V / np.sqrt(V.sum(axis=0)) for V in made), key=lambda V: np.trace(V.T @ K @ V))
+
+
+@every_seed
+def test_theorem_7_as_it_holds_the_best_partition_of_the_factor_is_nearly_the_best(seed):
+    """0 ≤ tr(V*ᵀ K V*) - tr(V̂ᵀ K V̂) ≤ tr(K - K̂) for the optima V* of K and V̂ of K̂."""
+    X = cloud(seed, n=8)
+    K = kernel_matrix(X)
+    for rank in (1, 3):
+        F = pivoted_cholesky(KERNEL, X, rank=rank).F[:, :rank]
+        V, W = _best_indicators(K, 2), _best_indicators(F @ F.T, 2)
+        gap = np.trace(V.T @ K @ V) - np.trace(W.T @ K @ W)
+        assert -1e-12 <= gap <= np.trace(K - F @ F.T) + 1e-12
+
+
+@every_seed
+def test_theorem_7_as_printed_fails_where_the_same_clusters_are_numbered_differently(seed):
+    X = cloud(seed, n=8)
+    K = kernel_matrix(X)
+    F = pivoted_cholesky(KERNEL, X, rank=7).F[:, :7]
+    V = _best_indicators(K, 2)
+    W = V[:, ::-1]  # the same partition, so a solution of both problems if V is
+    assert np.trace(W.T @ K @ W) == pytest.approx(np.trace(V.T @ K @ V))
+    left = np.trace((V - W).T @ K @ (V - W))
+    assert left > 2 * np.sqrt(2) * np.trace(K - F @ F.T)
 
 
 @every_seed
@@ -526,7 +558,7 @@ def test_waves_look_only_at_the_columns_of_the_kernel(kind):
 
 @pytest.mark.parametrize("kernel", [Cosine(), 2 * RBF(1.0), RBF(1.0) + RBF(2.0)], ids=repr)
 def test_waves_refuse_a_kernel_without_a_known_spectrum(kernel):
-    with pytest.raises(ValueError, match=r"RandomFourier cannot stand for .*RBF and Laplacian"):
+    with pytest.raises(ValueError, match=r"RandomFourier cannot represent .*RBF and Laplacian"):
         fitted(WAVES["fourier"], cloud(0), kernel=kernel)
 
 

@@ -14,9 +14,10 @@ from sklearn.neighbors import kneighbors_graph
 
 from marking import seeds
 from mercer import SpectralClustering
-from mercer.datasets import rings
+from mercer.datasets import gaussian_pair, rings
 from mercer.exceptions import MercerWarning
 from mercer.factors import Neighbors
+from mercer.factors.base import as_sample
 from mercer.factors.search import ListSearch
 from mercer.kernels import RBF
 from mercer.linalg import spanning
@@ -213,6 +214,37 @@ def test_a_few_rows_far_away_are_a_cluster_and_stray_rows_are_not():
     X, y = make_blobs([500, 500], 2, centers=[[0, 0], [12, 0]], random_state=0)
     X = np.vstack([X, rng.uniform(-20, 30, (20, 2))])
     assert adjusted_rand_score(y, clustered(X, 2).labels_[:1000]) > 0.95
+
+
+@pytest.mark.numeric
+def test_a_row_near_the_dense_middle_of_a_cluster_is_none_of_its_own():
+    X, _ = gaussian_pair(1024, 128, shape="hub", random_state=2)
+    assert np.bincount(clustered(X, 2).labels_).min() > 400
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_gaps_of_one_column_are_no_borders(spread):
+    X, y = gaussian_pair(1024, 1, spread=spread, random_state=0)
+    best = adjusted_rand_score(y, X[:, 0] > 1.625 * spread)
+    assert adjusted_rand_score(y, clustered(X, 2).labels_) > best - 0.1
+
+
+@pytest.mark.numeric
+@every_seed
+def test_sparse_rows_are_placed_by_dense_ones(seed):
+    """A graph without its least dense rows: they have no weight, and lie among their neighbours."""
+    X, _ = blobs(seed)
+    sample, rng = as_sample(None, X), np.random.default_rng(seed)
+    graph = Neighbors().fit(None, X, rng=rng, n_clusters=3).of_dense_rows()
+    found = graph.spectral_map(sample, 4, solver="auto", rng=rng)
+    is_out = found.point_weights == 0
+    assert 0 < is_out.sum() <= 0.1 * len(X)
+    reach = graph.lists.dist.max(axis=1)
+    assert reach[is_out].min() >= reach[~is_out].max()
+    near = graph.lists.idx[is_out][:, :5]
+    apart = np.linalg.norm(found.vectors[near] - found.vectors[is_out][:, None], axis=2)
+    assert np.median(apart) < 0.1 * np.linalg.norm(found.vectors, axis=1).mean()
 
 
 def test_a_graph_that_stays_in_pieces_is_told():

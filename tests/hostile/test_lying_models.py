@@ -26,6 +26,7 @@ SECONDS = 5.0  # of the processor
 
 FEW = (  # one for each structure that a lie can be about
     "kernel-kmeans-binning.mercer",
+    "pipeline.mercer",
     "spectral-neighbors.mercer",
     "streaming-means.mercer",
     "sparse-rbf.mercer",

@@ -18,7 +18,7 @@ from mercer.image.contours import WORK_PIXELS, WorkImage
 from mercer.image.contrast import FIRST, N_CUES, region_graph
 from mercer.image.pixels import as_pixels
 from mercer.image.planes import Planes
-from mercer.image.tree import WEIGHTS, merge_tree
+from mercer.image.tree import WEIGHTS, merge_room, merge_tree
 from mercer.metrics import adjusted_rand
 
 IMAGE, TRUTH = landscape(90, 130, random_state=0)
@@ -105,7 +105,8 @@ def test_other_methods_have_no_levels() -> None:
 @settings(max_examples=60, deadline=None)
 def test_pixels_flow_downhill_to_one_basin(strength: np.ndarray) -> None:
     owner = np.empty(strength.shape, np.int32)
-    n = loops.find_basins(strength, np.ones(strength.shape, bool), owner)
+    scratch = np.empty((2, strength.size), np.int32)
+    n = loops.find_basins(strength, np.ones(strength.shape, bool), owner.reshape(-1), *scratch)
     height, width = strength.shape
     key = [(float(strength.flat[i]), i) for i in range(strength.size)]
 
@@ -164,7 +165,8 @@ def test_the_heap_merges_what_the_slow_procedure_merges(least: float) -> None:
     pairs, heights = np.empty((len(graph) - 1, 2), np.int64), np.empty(len(graph) - 1)
     parts = (graph.ends, graph.sums, graph.lengths, graph.histograms, graph.sizes)
     copies = [part.copy() for part in parts]
-    n = loops.merge_regions(*copies, FIRST, WEIGHTS, speck, least, 0.0, pairs, heights)
+    room = merge_room(graph.sizes, len(graph.ends))
+    n = loops.merge_regions(*copies, FIRST, WEIGHTS, speck, least, 0.0, pairs, heights, *room)
     assert n == len(graph) - 1
     wanted, wanted_heights = plain_merge(graph, least, speck)
     assert [tuple(pair) for pair in pairs.tolist()] == wanted
@@ -249,6 +251,16 @@ def test_images_of_one_appearance_keep_their_own_labels() -> None:
     segmenter = Segmenter(4, method="contours", min_size=0).fit(image)
     assert segmenter.n_segments_ == 4
     np.testing.assert_array_equal(segmenter.predict(image), segmenter.labels_)
+
+
+def test_every_coin_is_a_segment_whichever_way_it_is_seen() -> None:
+    """A photograph that no constant was chosen on: 24 coins on one ground."""
+    coins = pytest.importorskip("skimage.data").coins()
+    labels = segment(coins)
+    assert 24 <= labels.max() <= 26
+    for turned in (np.fliplr, np.flipud, np.transpose):
+        seen = segment(np.ascontiguousarray(turned(coins)))
+        assert same(seen, turned(labels)) > 0.98
 
 
 # Requests -----------------------------------------------------------------------------------------

@@ -405,7 +405,7 @@ def test_constant_images(value: int) -> None:
         (np.full((5, 5), np.nan), {}, ["25 pixels", "row 0, column 0", "mask"]),
         (np.array([[0.0, np.inf]]), {}, ["column 1"]),
         (np.zeros((3, 40, 60)), {"channel_axis": -1}, ["channel_axis=0"]),
-        (np.zeros((40, 60, 3)), {"channel_axis": 5}, ["no axis"]),
+        (np.zeros((40, 60, 3)), {"channel_axis": 5}, ["not an axis"]),
         (np.zeros((40, 60, 3)), {"channel_axis": None}, ["channel_axis=-1"]),
         (np.zeros((2, 40, 60, 3)), {}, ["segment_batch"]),
         (np.zeros((0, 5, 3)), {}, ["no pixels"]),

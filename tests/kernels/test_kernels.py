@@ -216,7 +216,7 @@ def test_wrong_kernels_and_gammas_are_refused_in_words():
         as_kernel("rbff")
     with pytest.raises(ValueError, match="has no gamma"):
         as_kernel("cosine", 1.0)
-    with pytest.raises(ValueError, match="beside a kernel object"):
+    with pytest.raises(ValueError, match="together with a kernel object"):
         as_kernel(RBF(1.0), 2.0)
     with pytest.raises(TypeError, match="name"):
         as_kernel(3)

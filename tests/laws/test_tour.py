@@ -85,8 +85,8 @@ def test_a_report_is_a_page_markdown_or_json(folder: Path) -> None:
     for name in ("again.html", "again.md", "again.json"):
         run(f"report m.mercer rows.npy --out {name}")
     assert "<html" in (folder / "page.html").read_text()
-    run("cluster rows.npy -k 4 --out l.npy --seed 0 --report four.html")  # on a circle
-    assert "on a circle" in (folder / "four.html").read_text()
+    run("cluster rows.npy -k 4 --out l.npy --seed 0 --report four.html")
+    assert "near points are near rows" in (folder / "four.html").read_text()  # a map of the rows
     assert (folder / "again.md").read_text().startswith("#")
     assert json.loads((folder / "again.json").read_text())
 

@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mercer import (
     KernelFeatures,
@@ -23,6 +27,7 @@ from mercer import (
     SpectralClustering,
     StreamingKernelKMeans,
     load,
+    save,
 )
 from mercer.image import Segmenter
 
@@ -50,6 +55,12 @@ MODELS: dict[str, Any] = {
         3, initial_size=9, max_size=9, n_neighbors=6, random_state=0
     ),
     "spectral-quantized": SpectralClustering(3, approximation="quantized", rank=12, random_state=0),
+    "pipeline": make_pipeline(
+        ColumnTransformer([("a", StandardScaler(), [0, 1])], remainder="passthrough"),
+        PCA(2, random_state=0),
+        KernelKMeans(3, rank=8, random_state=0),
+    ),
+    "spectral-noise": SpectralClustering(3, noise=0.1, random_state=0),
     "segmenter": Segmenter(3, method="quantized", random_state=0),
     "segmenter-contours": Segmenter(3, method="contours", min_size=0),
 }
@@ -77,7 +88,7 @@ def main(names: list[str]) -> None:
     expected = json.loads(table.read_text()) if table.exists() else {}
     for name in names or [name for name in MODELS if not (FOLDER / f"{name}.mercer").exists()]:
         path = FOLDER / f"{name}.mercer"
-        MODELS[name].fit(X).save(path)
+        save(MODELS[name].fit(X), path)
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"{path} has {path.stat().st_size} bytes")
         expected[name] = answers(load(path), np.load(FOLDER / "rows.npy"))

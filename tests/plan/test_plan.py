@@ -171,7 +171,7 @@ def test_partitions_that_cannot_fit_are_refused() -> None:
     da = pytest.importorskip("dask.array")
     X = da.zeros((10**7, 16), chunks=(10**7, 16))
     for verb in ("plan", "fit"):
-        with pytest.raises(BudgetError, match=r"partition at a time .* smaller chunks"):
+        with pytest.raises(BudgetError, match=r"partition at a time, .* smaller chunks"):
             getattr(KernelKMeans(2, max_memory="400MB"), verb)(X)
 
 

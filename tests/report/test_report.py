@@ -194,7 +194,7 @@ def test_a_view_is_a_sample_with_labels_that_predict_gives():
     np.testing.assert_array_equal(gather(model, X, seed=1).rows, view.rows)
     assert [m.name for m in view.maps] == ["Data", "Embedding"]
     for group in view.groups:
-        assert {int(view.labels[p]) for p in group.prototypes} == {group.number}
+        assert {int(view.labels[p]) for p in group.exemplars} == {group.number}
 
 
 def test_many_clear_clusters_lie_apart_in_the_plane():

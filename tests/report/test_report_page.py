@@ -303,6 +303,200 @@ def test_many_clusters_and_a_grade_of_trust(opened, tmp_path):
     assert "two <i>halves</i>" in shown.locator("#trust-title ~ div table").inner_text()
 
 
+def written(tmp_path, model, X, **options):
+    path = tmp_path / "page.html"
+    path.write_text(report_page(model, X, **options), encoding="utf-8")
+    return path
+
+
+def spots(n_clusters, rows_each, seed=0):
+    """Gaussians far from each other, and a few rows between them."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n_clusters * rows_each) % n_clusters
+    X = (8.0 * rng.normal(size=(n_clusters, 10)))[labels] + rng.normal(size=(len(labels), 10))
+    X[:5] += 6.0 * rng.normal(size=(5, 10))
+    return X
+
+
+def places(shown):
+    """Rows, marked rows and numbers as the chart has them."""
+    return shown.evaluate(
+        """() => {
+          const models = [...Bokeh.documents[0].roots()[0].references()];
+          const data = (name) => models.find((m) => m.name === name).data;
+          const xy = (name) => ({ x: Array.from(data(name).x), y: Array.from(data(name).y) });
+          const visible = models.filter((m) => /Axis$/.test(m.type)).map((m) => m.visible);
+          return { rows: xy("rows"), cluster: Array.from(data("rows").cluster), axes: visible,
+                   outliers: xy("outliers"), exemplars: xy("exemplars"), marks: xy("marks") };
+        }"""
+    )
+
+
+def test_twenty_blobs_are_spots_with_exemplars_and_outliers(opened, tmp_path):
+    X = spots(20, 60)
+    model = SpectralClustering(20, random_state=0).fit(X)
+    shown = opened(written(tmp_path, model, X))
+    seen = places(shown)
+    xy, labels = np.stack([seen["rows"]["x"], seen["rows"]["y"]], axis=1), np.array(seen["cluster"])
+    middles = np.stack([np.median(xy[labels == c], axis=0) for c in range(20)])
+    radius = np.median(np.hypot(*(xy - middles[labels]).T))
+    gaps = np.hypot(*(middles[:, None] - middles).T) + 1e9 * np.eye(20)
+    assert gaps.min() > 4 * radius
+    from_middle = np.hypot(*(middles - xy.mean(axis=0)).T)
+    assert from_middle.min() < 0.5 * from_middle.max()  # the plane is filled: not a ring
+    assert np.ptp(xy[:, 0]) / np.sqrt(20) < 12 * radius  # and spots are not lost in it
+    assert seen["axes"] == [False, False]  # its coordinates mean nothing
+    assert len(seen["exemplars"]["x"]) == 60
+    assert len(seen["marks"]["x"]) == 20
+    assert 3 <= len(seen["outliers"]["x"]) < 60
+    rows = shown.locator("#outliers-title ~ div tbody th").all_inner_texts()
+    assert {int(row) for row in rows[:3]} <= set(range(5))
+    shown.locator("#show-outliers").uncheck()
+    shown.locator("#show-exemplars").uncheck()
+    seen = places(shown)
+    assert seen["outliers"]["x"] == seen["exemplars"]["x"] == []
+    shown.select_option("#map", label="Data")
+    assert places(shown)["axes"] == [True, True]
+
+
+def test_trust_is_a_number_with_reasons(opened, rings_page, fitted):
+    shown = opened(rings_page)
+    trust = fitted[0].report_.trust
+    assert f"{100 * trust.score:.0f} % likely to be right" in (
+        shown.locator(".trust").inner_text().replace("\u00a0", " ")
+    )
+    section = shown.locator("section[aria-labelledby=trust-title]").inner_text()
+    assert "estimated probability" in section
+    for reason in trust.reasons:
+        assert reason in section
+
+
+def test_layers_colour_the_rows_and_are_listed(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(900) % 9
+    centers = np.repeat(60.0 * rng.normal(size=(3, 5)), 3, axis=0) + 6.0 * rng.normal(size=(9, 5))
+    X = centers[labels] + rng.normal(size=(900, 5))
+    model = SpectralClustering(9, random_state=0).fit(X)
+    assert len(model.layers_)
+    shown = opened(written(tmp_path, model, X))
+    assert "Layers" in shown.locator("h2").all_inner_texts()
+    assert shown.locator("#layers-title ~ div tbody tr").count() == len(model.layers_)
+    shown.select_option("#paint", "layer0")
+    assert len(state(shown)["colors"]) == model.layers_[0].max() + 1
+    assert len(state(shown)["marks"]) == model.layers_[0].max() + 1
+    shown.locator("[data-cluster='2']").click()  # the list stays that of clusters
+    assert sum(state(shown)["shown"]) == 100
+
+
+def test_texts_are_shown_with_their_rows(opened, tmp_path):
+    X, _ = blobs(300, n_clusters=3, random_state=0)
+    model = SpectralClustering(3, random_state=0).fit(X)
+    texts = [f"document {row} <b>about</b> " + "words " * 200 * (row == 0) for row in range(300)]
+    shown = opened(written(tmp_path, model, X, texts=texts))
+    shown.select_option("#map", label="Embedding")
+    shown.mouse.move(*place_of(shown, 7))
+    tip = shown.locator("#tip")
+    tip.wait_for(state="visible")
+    row = int(tip.locator("strong").inner_text().split(",")[0].removeprefix("Row "))
+    assert f"document {row} <b>about</b>" in tip.inner_text()
+    assert "Outlier score" in tip.inner_text()
+    exemplars = shown.locator("[aria-label='Exemplars of clusters'] tbody tr").all_inner_texts()
+    assert all("document" in line for line in exemplars)
+    shown.locator("#rows-details summary").click()
+    assert len(shown.locator("#rows-table tbody td.num").nth(1).inner_text()) <= 300
+    with pytest.raises(ValueError, match="texts has 2 entries for 300 rows"):
+        report_page(model, X, texts=["one", "two"])
+
+
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
+def test_one_cluster_has_a_page(opened, tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    model = SpectralClustering(1, random_state=0).fit(X)
+    shown = opened(written(tmp_path, model, X))
+    assert shown.locator("[data-cluster]").count() == 1
+    assert state(shown)["marks"] == ["0"]
+
+
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
+def test_a_thousand_clusters_have_a_page(opened, tmp_path):
+    X = spots(1000, 21)
+    model = SpectralClustering(1000, random_state=0).fit(X)
+    path = written(tmp_path, model, X)
+    assert path.stat().st_size < 3_500_000
+    shown = opened(path)
+    assert shown.locator("[data-cluster]").count() == 1000
+    assert "1,000" in shown.locator(".tiles").inner_text()
+    assert len(state(shown)["colors"]) == 12  # which repeat
+    assert state(shown)["marks"] == []
+    shown.locator("[data-cluster='700']").click()
+    assert state(shown)["marks"] == ["700"]
+
+
+def test_a_million_rows_have_a_page(opened, fitted, tmp_path):
+    model, X = fitted
+    shown = opened(written(tmp_path, model, np.resize(X, (1_000_000, 2))))
+    assert "5,000 of 1,000,000 rows" in shown.locator("#sampled").inner_text()
+    sizes = shown.locator("[data-cluster] .size").all_inner_texts()
+    assert sum(int(size.replace(",", "")) for size in sizes) == 1_000_000
+    assert state(shown)["rows"] == 5000
+
+
+def test_marks_are_switched_by_keyboard(desk):
+    box = desk.locator("#show-exemplars")
+    box.focus()
+    assert len(places(desk)["exemplars"]["x"]) == 9
+    desk.keyboard.press("Space")
+    assert places(desk)["exemplars"]["x"] == []
+    desk.keyboard.press("Space")
+    assert len(places(desk)["exemplars"]["x"]) == 9
+
+
+def test_sizes_are_those_of_this_file(opened, tmp_path):
+    X, _ = blobs(9000, n_clusters=3, random_state=0)
+    model = SpectralClustering(3, random_state=0).fit(X)
+    other = X[: len(X) * 2 // 3][model.labels_[: len(X) * 2 // 3] != 2]
+    assert len(other) < 5000
+    for rows in (other, np.concatenate([other, other])):  # all are on the page, or a sample is
+        shown = opened(written(tmp_path, model, rows))
+        sizes = np.bincount(model.predict(rows), minlength=3)
+        texts = shown.locator("[data-cluster] .size").all_inner_texts()
+        assert [int(text.replace(",", "")) for text in texts] == sizes.tolist()
+        tile = shown.locator(".tile").first.inner_text()
+        assert f"{len(rows):,}" in tile
+        assert "fitted on 9,000 rows" in tile
+    shifted = X + 1000.0  # as many rows as those of the fit, but others
+    view = gather(model, shifted)
+    assert not view.is_of_fit
+    assert gather(model, X).is_of_fit
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_paper_is_white_and_shows_everything(opened, rings_page, scheme):
+    shown = opened(rings_page, color_scheme=scheme)
+    shown.emulate_media(media="print")
+    shown.wait_for_timeout(200)
+    assert lightness(shown) > 0.95
+    assert least_contrast(shown) >= 4.5
+    hidden = shown.evaluate(
+        """[...document.querySelectorAll(".scroll, .clusters")]
+             .filter((e) => e.getClientRects().length && e.scrollHeight > e.clientHeight + 2
+                            && getComputedStyle(e).overflowY !== "visible").length"""
+    )
+    assert hidden == 0
+    assert shown.locator("#theme").is_hidden()
+    assert shown.locator(".controls").first.is_hidden()
+    assert len(shown.pdf(format="A4")) > 10_000
+
+
+def test_columns_of_very_different_scales_are_said(opened, tmp_path):
+    X, _ = blobs(300, n_clusters=3, random_state=0)
+    model = SpectralClustering(3, random_state=0).fit(X * [1.0, 500.0])
+    shown = opened(written(tmp_path, model, X * [1.0, 500.0]))
+    data = shown.locator("section[aria-labelledby=data-title]").inner_text()
+    assert "times that of" in data
+    assert "--scaler standard" in data
+
+
 def test_segments_come_with_pictures(opened, tmp_path):
     pytest.importorskip("skimage", reason="pictures of segments need scikit-image")
     from mercer.image import Segmenter, landscape

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.rows import npy, stamp, tables
+from mercer.rows import as_source, npy, stamp, tables
 from mercer.rows.arrays import working_dtype
 from mercer.rows.batches import BatchSource
 from mercer.rows.file_types import open_file
@@ -101,7 +101,23 @@ def save_tsv(path: Path, X: np.ndarray) -> Path:
 
 
 BINARY = [save_npy, save_fortran, save_parquet, save_lists, save_fixed_lists]
-TEXT = [save_csv, save_csv_gz, save_tsv]
+
+
+def save_txt(path: Path, X: np.ndarray) -> Path:
+    lines = [
+        f"# row {i}\n\n {'  '.join(repr(float(v)) for v in row)}\t# ok\n" for i, row in enumerate(X)
+    ]
+    (path / "rows.txt").write_text("".join(lines))
+    return path / "rows.txt"
+
+
+def save_dat_gz(path: Path, X: np.ndarray) -> Path:
+    with gzip.open(path / "rows.dat.gz", "wt") as file:
+        file.write(csv_text(X, " "))
+    return path / "rows.dat.gz"
+
+
+TEXT = [save_csv, save_csv_gz, save_tsv, save_txt, save_dat_gz]
 
 
 def write(path: Path, name: str, text: str | bytes) -> Path:
@@ -285,7 +301,7 @@ def test_batches_equal_their_stack(
 
 def test_columns_are_chosen_and_ordered(tmp_path: Path) -> None:
     X = numbers(0)
-    for save in (save_parquet, save_csv):
+    for save in (save_parquet, save_csv, save_dat_gz):
         source = open_file(save(tmp_path, X), columns=["x2", "x0"])
         assert source.feature_names == ("x2", "x0")
         np.testing.assert_array_equal(source.read(0, 57), X[:, [2, 0]])
@@ -295,6 +311,8 @@ def test_names_of_features(tmp_path: Path) -> None:
     X = numbers(0)
     assert open_file(save_npy(tmp_path, X)).feature_names is None
     assert open_file(save_csv(tmp_path, X)).feature_names == ("x0", "x1", "x2")
+    assert open_file(save_dat_gz(tmp_path, X)).feature_names == ("x0", "x1", "x2")
+    assert open_file(save_txt(tmp_path, X)).feature_names == ("f0", "f1", "f2")
     assert open_file(save_parquet(tmp_path, X)).feature_names == ("x0", "x1", "x2")
     assert open_file(save_lists(tmp_path, X)).feature_names == ("x_0", "x_1", "x_2")
 
@@ -481,7 +499,7 @@ def test_a_forked_child_has_its_own_place(tmp_path: Path, monkeypatch: Any) -> N
 # Errors
 
 
-@pytest.mark.parametrize("name", ["a.npy", "a.parquet", "a.csv", "a.tsv"])
+@pytest.mark.parametrize("name", ["a.npy", "a.parquet", "a.csv", "a.tsv", "a.txt", "a.svm"])
 class TestAnyFile:
     def test_missing(self, name: str, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match=r"no file .*check the path"):
@@ -543,7 +561,7 @@ class TestChangedFile:
             source.read(0, 10)
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.npz", "a", "a.gz"])
+@pytest.mark.parametrize("name", ["a.doc", "a.npz", "a", "a.gz"])
 def test_unknown_suffix(name: str, tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"suffix .*\.npy, \.parquet, \.pq, \.csv, \.csv\.gz, \.tsv"
@@ -621,7 +639,7 @@ def test_npy_of_another_shape(shape: tuple[int, ...], words: str, tmp_path: Path
 
 
 class TestColumns:
-    @pytest.fixture(params=[save_parquet, save_csv])
+    @pytest.fixture(params=[save_parquet, save_csv, save_dat_gz])
     def path(self, request: Any, tmp_path: Path) -> Path:
         return request.param(tmp_path, numbers(0))
 
@@ -743,6 +761,27 @@ def test_words_in_csv(tmp_path: Path) -> None:
     )
     source = CsvSource(tmp_path / "a.csv", ["x"])
     np.testing.assert_array_equal(source.read(0, 2), [[1], [3]])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_of_text_are_told_at_once(tmp_path: Path, suffix: str) -> None:
+    """With the columns of numbers, which can be pasted: not one column in each attempt."""
+    pa = pytest.importorskip("pyarrow")
+    columns = {"id": ["C1", "C2"], "age": [31, 54], "day": ["d", "e"], "spend": [1.5, 2.5]}
+    file, table = tmp_path / f"rows{suffix}", pa.table(columns)
+    if suffix == ".csv":
+        from pyarrow.csv import write_csv as write_table
+    else:
+        from pyarrow.parquet import write_table
+    write_table(table, file)
+    with pytest.raises(ValueError, match=r"column 'id' .*of numbers: 'age', 'spend'"):
+        open_file(file)
+    assert open_file(file, columns=["age", "spend"]).n_features == 2
+
+
+def test_documents_are_told_from_rows() -> None:
+    with pytest.raises(ValueError, match=r"list of 2 texts.*TfidfVectorizer"):
+        as_source(["the crew saw the moon", "judge and jury"])
 
 
 def test_words_far_into_csv(tmp_path: Path, monkeypatch: Any) -> None:

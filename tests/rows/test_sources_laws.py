@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import mercer
+from marking import slow_beyond
 from mercer import KernelKMeans, KernelPCA, KernelSpectralClustering, SpectralClustering, as_source
 from mercer.datasets import blobs
 from mercer.io.labels import read_labels
@@ -21,6 +22,7 @@ from mercer.rows.source import TILE, Source, spans
 from source_kinds import KINDS, NAMED, folder, zarr_array
 
 SEEDS = range(5)
+SLOW_KINDS = {"zarr in S3"}  # tests/rows/test_urls.py has a few, quick ones
 
 
 def numbers(n_rows: int = 57, dtype: Any = "f8", n_features: int = 3) -> np.ndarray:
@@ -29,7 +31,7 @@ def numbers(n_rows: int = 57, dtype: Any = "f8", n_features: int = 3) -> np.ndar
     return X
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=slow_beyond(KINDS, set(KINDS) - SLOW_KINDS))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -238,9 +240,9 @@ def test_natural_order() -> None:
 
 
 def test_names_of_one_number_have_an_order_too(tmp_path: Path) -> None:
-    from mercer.rows.folders import _files
+    from mercer.rows.folders import parquet_files
 
     names = ["part-01.parquet", "part-1.parquet", "part-1\u00b23.parquet", "part-2.parquet"]
     for name in reversed(names):
         (tmp_path / name).touch()
-    assert [path.name for path in _files(tmp_path)] == names
+    assert [path.name for path in parquet_files(tmp_path)] == names

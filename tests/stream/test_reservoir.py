@@ -259,10 +259,12 @@ def test_a_reservoir_that_does_not_fit_is_refused_with_one_that_would():
 
 
 def test_defaults_for_ten_thousand_clusters_fit_into_a_few_gigabytes():
+    from mercer.rows.distinct import EXACT_ROWS
     from mercer.stream.buffer import Reservoir
 
     initial, most = StreamingKernelKMeans(10_000)._reservoir_sizes()
-    assert (initial, most) == (200_000, 600_000)
+    assert initial == EXACT_ROWS  # of more, a start would use a sample only
+    assert most == 600_000
     assert Reservoir(most, 10_000).memory(most, 64, 4) < 2.5e9
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from dataclasses import replace
 
@@ -104,6 +105,12 @@ def test_clusters_of_any_shape_are_labelled_by_ties():
     model = StreamingKernelKMeans(2, random_state=0).partial_fit(X)
     assert not model.stream_.by_whole
     assert normalized_mutual_info_score(y, model.predict(X)) == 1.0
+
+
+@pytest.mark.parametrize(("k", "first"), [(2, 1000), (5, 2000), (10, 4000), (80, 4000)])
+def test_the_first_buffer_has_four_hundred_rows_of_each_cluster(k, first):
+    assert StreamingKernelKMeans(k)._buffer_sizes() == (first, 2.5 * first)
+    assert StreamingKernelKMeans(k, max_size=1500)._buffer_sizes() == (min(first, 1500), 1500)
 
 
 @pytest.mark.numeric
@@ -415,6 +422,44 @@ def test_labels_go_out_as_rows_come_in(in_pieces, tmp_path):
     assert_same_stream(mercer.load(tmp_path / "stream.model"), model, X)
 
 
+def test_threads_label_rows_while_the_next_ones_are_absorbed(in_pieces, tmp_path, monkeypatch):
+    from mercer.cli.stream import batches_of, stream_rows
+
+    X, _ = clusters()
+    np.save(tmp_path / "rows.npy", X)
+    predict, threads = StreamingKernelKMeans.predict, []
+
+    def observed(model, rows):
+        threads.append(threading.current_thread() is threading.main_thread())
+        return predict(model, rows)
+
+    monkeypatch.setattr(StreamingKernelKMeans, "predict", observed)
+    written = {}
+    for n_jobs in (1, 2):
+        labels, snapshot = tmp_path / f"{n_jobs}.csv", tmp_path / f"{n_jobs}.model"
+        pieces, model = batches_of([tmp_path / "rows.npy"], "csv"), make(n_jobs=n_jobs)
+        stream_rows(pieces, model, labels=labels, snapshot=snapshot, every=3, resume=False)
+        assert set(threads) == {n_jobs == 1}
+        threads.clear()
+        written[n_jobs] = labels.read_bytes()
+    assert written[1] == written[2]
+
+
+def test_an_error_of_the_labelling_thread_ends_the_stream(in_pieces, tmp_path, monkeypatch):
+    from mercer.cli.stream import batches_of, stream_rows
+
+    X, _ = clusters()
+    np.save(tmp_path / "rows.npy", X)
+
+    def fail(model, rows):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(StreamingKernelKMeans, "predict", fail)
+    pieces, paths = batches_of([tmp_path / "rows.npy"], "csv"), {"snapshot": None, "every": 3}
+    with pytest.raises(OSError, match="no space"):
+        stream_rows(pieces, make(n_jobs=2), labels=tmp_path / "a.csv", resume=False, **paths)
+
+
 @pytest.mark.parametrize("stop", [1, 2, 3, 7, 8])
 def test_a_stopped_stream_resumes_to_the_same_labels(stop, in_pieces, tmp_path):
     X, _ = clusters()
@@ -575,7 +620,7 @@ def test_a_snapshot_goes_on_with_its_own_rows_and_labels_only(in_pieces, tmp_pat
     with pytest.raises(ValueError, match=r"random_state 0, not 1.*run without --resume"):
         stream_rows(in_fifties(X), make(random_state=1), every=2, resume=True, **seeded)
     mercer.load(tmp_path / "stream.model").save(tmp_path / "saved.model")
-    with pytest.raises(ValueError, match=r"is no snapshot .*run without --resume"):
+    with pytest.raises(ValueError, match=r"is not a snapshot .*run without --resume"):
         streamed(in_fifties(X), tmp_path, snapshot=tmp_path / "saved.model", resume=True)
     assert {path: path.read_bytes() for path in kept} == kept
 

@@ -306,7 +306,43 @@ def long_report(manifest: dict[str, Any], arrays: Arrays) -> Any:
     return _every(manifest["report"], is_list, lambda value: (value * MANY)[:MANY]) or None
 
 
+def many_steps(manifest: dict[str, Any], arrays: Arrays) -> Any:
+    """A pipeline of very many steps."""
+    manifest["steps"] = [{**manifest["steps"][-1], "name": f"s{i}"} for i in range(20_000)]
+    return True
+
+
+def steps_within_steps(manifest: dict[str, Any], arrays: Arrays) -> Any:
+    """A ColumnTransformer of ColumnTransformers, many times."""
+    (outer, *others) = manifest["steps"]
+    for _ in range(60):
+        outer = {**outer, "parts": [{**part, "part": outer} for part in outer["parts"][:1]]}
+    manifest["steps"] = [outer, *others]
+    return True
+
+
+def wide_steps(manifest: dict[str, Any], arrays: Arrays) -> Any:
+    """Steps that say they take very many columns."""
+    for step in manifest["steps"]:
+        step["n_features"] = 2**50
+    return True
+
+
+def many_categories(manifest: dict[str, Any], arrays: Arrays) -> Any:
+    """An encoder of many columns, one of which has very many categories."""
+    arrays["long"], arrays["short"] = np.arange(3 * 10**5), np.arange(2)
+    columns = [{"array": "long"}, *([{"array": "short"}] * 5000)]
+    params = {"dtype": {"dtype": "float64"}, "feature_name_combiner": "concat"}
+    encoder = {"name": "e", "class": "OneHotEncoder", "n_features": len(columns)}
+    manifest["steps"] = [{**encoder, "params": params, "categories": columns}]
+    return True
+
+
 LIES: dict[str, Lie] = {
+    "very many steps": many_steps,
+    "steps within steps": steps_within_steps,
+    "steps of 2⁵⁰ columns": wide_steps,
+    "very many categories": many_categories,
     "2³⁰ columns": wide(2**30),
     "2⁶⁰ columns": wide(2**60),
     "a range of 2³⁰ columns": wide_range,
@@ -329,6 +365,7 @@ LIES: dict[str, Lie] = {
     "a long report": long_report,
 }
 
+ABOUT_STEPS = (many_steps, steps_within_steps, wide_steps, many_categories)  # of pipelines
 
 # Lies that need nothing of the model: one file is enough to try them.
 ANYWHERE = frozenset(
@@ -350,6 +387,10 @@ ANYWHERE = frozenset(
 def lying(name: str, lie: str) -> bytes | None:
     """A sound file with one lie in it, sealed again; None where it has no place for the lie."""
     manifest, arrays = opened(sound_file(name))
-    if LIES[lie](manifest, arrays) is None:
+    is_pipeline, about_steps = manifest["class"] == "Pipeline", LIES[lie] in ABOUT_STEPS
+    if about_steps and not is_pipeline:
+        return None
+    liar = manifest["last"]["estimator"] if is_pipeline and not about_steps else manifest
+    if LIES[lie](liar, arrays) is None:
         return None
     return sealed(manifest, arrays)

@@ -109,6 +109,20 @@ def dask_frame(path: Path, X: np.ndarray) -> Any:
     return dd.from_map(lambda number: frames[number], range(3), meta=frames[1])
 
 
+def folder_in_s3(path: Path, X: np.ndarray) -> str:
+    import s3_server
+
+    s3_server.server()
+    return s3_server.put(folder(path, X, rows_each=20, n_files=3))
+
+
+def zarr_in_s3(path: Path, X: np.ndarray) -> str:
+    import s3_server
+
+    s3_server.server()
+    return s3_server.put(zarr_array(path, X))
+
+
 KINDS = {
     "folder": folder,
     "folder of lists": folder_of_lists,
@@ -120,5 +134,7 @@ KINDS = {
     "dask array": dask_array,
     "dask unknown": dask_unknown,
     "dask frame": dask_frame,
+    "folder in S3": folder_in_s3,
+    "zarr in S3": zarr_in_s3,
 }
-NAMED = {"folder": "x{}", "folder of lists": "x_{}", "dask frame": "x{}"}
+NAMED = {"folder": "x{}", "folder in S3": "x{}", "folder of lists": "x_{}", "dask frame": "x{}"}

@@ -7,35 +7,43 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_wine, make_blobs
+from sklearn.preprocessing import StandardScaler
 
 import mercer
 from estimators import ESTIMATORS
 from mercer import KernelKMeans, MercerWarning, SpectralClustering
 from mercer.datasets import rings
-from mercer.partitions.evidence import agreement, chance_cut, cut_share, loose_share, nearest_edges
+from mercer.metrics import adjusted_rand
+from mercer.partitions.evidence import agreement, cut_share, loose_share
+from mercer.partitions.examined import ExaminedRows
 from mercer.report import Evidence, Report, Trust
 from mercer.trust.grade import Measurements, judge
+from mercer.trust.score import GOOD, POOR, TERMS, contributions, probability
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 
 
 def line(n=40):
-    """Points of two segments, and minus their squared distances."""
+    """Points of two segments."""
     x = np.r_[np.arange(n / 2), 1000 + np.arange(n / 2)]
-    return -((x[:, None] - x) ** 2)
+    return ExaminedRows(((x[:, None] - x) ** 2).astype(np.float32), np.ones(n))
+
+
+def nearest_edges(rows, q):
+    return rows.near[:, :q]
 
 
 def two_halves(n=40):
     return np.repeat([0, 1], n // 2)
 
 
-def test_nearest_edges_are_those_of_a_sort():
-    rng = np.random.default_rng(0)
-    alike = rng.normal(size=(50, 50))
-    for row, found in enumerate(nearest_edges(alike, 5)):
-        order = [j for j in np.argsort(-alike[row]) if j != row]
-        assert set(found) == set(order[:5])
+def test_near_rows_are_those_of_a_sort():
+    x = np.random.default_rng(0).normal(size=(300, 3))
+    squared = ((x[:, None] - x) ** 2).sum(axis=2).astype(np.float32)
+    for row, found in enumerate(ExaminedRows(squared, np.ones(300)).near):
+        order = [j for j in np.argsort(squared[row]) if j != row]
+        assert list(found) == order[: len(found)]
 
 
 def test_borders_between_segments_cut_nothing_and_random_labels_cut_as_chance_would():
@@ -47,9 +55,20 @@ def test_borders_between_segments_cut_nothing_and_random_labels_cut_as_chance_wo
 
 
 def test_cells_around_random_rows_cut_little_but_not_nothing():
-    alike = line(400)
-    edges = nearest_edges(alike, 3)
-    assert 0.0 < chance_cut(alike, edges, 8, rng=np.random.default_rng(0)) < 0.2
+    rows = line(400)
+    assert 0.0 < rows.chance_share(rows.near[:, :3], 8) < 0.2
+
+
+@pytest.mark.parametrize("n_features", [2, 10])
+def test_walks_by_shift_and_invert_are_those_of_a_dense_solver(n_features):
+    X = np.random.default_rng(0).normal(size=(600, n_features))
+    squared = np.square(X[:, None] - X).sum(axis=2).astype(np.float32)
+    rows = ExaminedRows(squared, np.ones(600))
+    one, other = (rows.walk(10, 6, solver=solver) for solver in ("auto", "inverted"))
+    assert one.solver != other.solver
+    np.testing.assert_allclose(one.values, other.values, atol=1e-6)
+    labels = [rows.spectral_labels(walk, 6) for walk in (one, other)]
+    assert adjusted_rand(*labels) > 0.999
 
 
 def test_a_cluster_of_two_segments_is_half_loose():
@@ -60,21 +79,65 @@ def test_a_cluster_of_two_segments_is_half_loose():
 
 def test_agreement_of_halves():
     fixed = two_halves()
-    assert agreement(lambda ids, rng: fixed, 40) == 1.0
-    assert abs(agreement(lambda ids, rng: rng.integers(0, 2, 40), 40)) < 0.2
+    assert agreement(lambda ids, rng: fixed, 40, 0) == 1.0
+    assert abs(agreement(lambda ids, rng: rng.integers(0, 2, 40), 40, 0)) < 0.2
 
 
-def test_the_worst_evidence_is_the_grade_and_says_what_to_change():
-    trust = judge(Measurements(3, stability=0.9, n_halved=2000, borders=0.9, pieces=0.0))
-    assert trust.grade == "poor"
-    assert [e.grade for e in trust.evidence if e.name == "borders"] == ["poor"]
-    assert len(trust.worst()) == 1
-    assert "try fewer" in trust.worst()[0]
-    assert judge(Measurements(3, stability=0.9, borders=0.1, pieces=0.0)).grade == "good"
-    assert judge(Measurements(3, stability=0.4, n_halved=2000)).grade == "poor"
-    clear = Measurements(3, stability=0.4, n_halved=2000, borders=0.1, pieces=0.0)
-    assert judge(clear).grade == "fair"
-    assert judge(Measurements(3, stability=0.4, n_halved=200)).grade == "fair"  # few rows: lenient
+def others(value):
+    return dict.fromkeys(["linkage", "ward", "neighbors", "wide neighbors"], value)
+
+
+def test_the_score_is_the_grade_and_reasons_are_ranked_by_what_they_cost():
+    good = judge(Measurements(3, agreements=others(1.0), borders=0.05, stability=0.3))
+    assert good.grade == "good"
+    assert good.score >= GOOD
+    assert good.reasons == ()
+    assert str(good).endswith("% likely to be right: the ARI with Ward's method is 1.00")
+    poor = judge(Measurements(3, agreements=others(0.1) | {"ward": 0.7}, borders=0.9))
+    assert poor.grade == "poor"
+    assert poor.score < POOR
+    assert "Ward's method" in poor.reasons[-1]
+    assert len(poor.worst()) == 2
+    assert str(poor).startswith(f"poor, {100 * poor.score:.0f} % likely to be right: ")
+
+
+def test_more_agreement_and_fewer_cut_neighbours_never_lower_the_score():
+    for name, term in TERMS.items():
+        low, high = (probability({name: value}) for value in (term.usual - 0.3, term.usual + 0.3))
+        assert (low < high) == (name != "borders")
+    assert probability({}) == pytest.approx(probability({n: t.usual for n, t in TERMS.items()}))
+    assert contributions({"unknown": 3.0}) == {}
+
+
+def test_an_empty_cluster_or_a_blind_kernel_is_poor_whatever_else_is_good():
+    fine = {"agreements": others(1.0), "borders": 0.0}
+    assert judge(Measurements(3, smallest=0.0, **fine)).grade == "poor"
+    blind = judge(Measurements(3, similarities=(1e-9, 0.0, 0.0), **fine))
+    assert blind.grade == "poor"
+    assert "gamma" in blind.reasons[0]
+
+
+def test_advice_fits_the_data():
+    bad = {"agreements": others(0.2), "borders": 0.9}
+    assert not any("scale" in reason for reason in judge(Measurements(2, **bad)).reasons)
+    assert not any("fewer" in reason for reason in judge(Measurements(2, **bad)).reasons)
+    uneven = judge(Measurements(2, spreads=100.0, **bad))
+    assert any("scale the columns" in reason for reason in uneven.reasons)
+
+
+def test_one_column_that_decides_is_at_most_fair():
+    X = load_wine().data
+    unscaled = SpectralClustering(3, random_state=0).fit(X).report_.trust
+    assert unscaled.grade == "fair"
+    assert any("scale the columns" in reason for reason in unscaled.reasons)
+    scaled = SpectralClustering(3, random_state=0).fit(StandardScaler().fit_transform(X))
+    assert scaled.report_.trust.grade == "good"
+
+
+def test_a_fair_grade_has_a_reason():
+    fair = judge(Measurements(30))
+    assert fair.grade == "fair"
+    assert fair.reasons
 
 
 @every_estimator
@@ -107,6 +170,37 @@ def test_far_too_few_or_too_many_clusters_are_called_out(k):
     X, _ = make_blobs(2000, 10, centers=6, cluster_std=2.0, random_state=2)
     with pytest.warns(MercerWarning):
         model = KernelKMeans(k, random_state=0).fit(X)
+    assert model.report_.trust.grade == "poor"
+
+
+@pytest.mark.parametrize("d", [2, 8])
+def test_a_few_rows_far_away_may_be_a_cluster(d):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(2000, d)), 12 + 0.3 * rng.normal(size=(5, d))])
+    model = SpectralClustering(2, random_state=0).fit(X)
+    assert np.bincount(model.labels_).tolist() == [2000, 5]
+    assert model.report_.trust.grade == "good"
+
+
+def test_stray_rows_are_not_taken_for_a_cluster():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(400, 2)), [[30, 0], [0, 40], [-50, 3]]])
+    labels = np.r_[np.zeros(400, int), np.ones(3, int)]
+    squared = np.square(X[:, None] - X).sum(axis=2).astype(np.float32)
+    rows = ExaminedRows(squared, np.ones(403))
+    assert not rows.set_apart(labels, 2).any()
+    assert not rows.set_apart(np.r_[labels[:-1], 0], 2).any()  # too few to tell
+    X[-3:] = [[30, 0], [30, 1], [31, 0]]
+    close = ExaminedRows(np.square(X[:, None] - X).sum(axis=2).astype(np.float32), np.ones(403))
+    assert close.set_apart(labels, 2).tolist() == [False, True]
+
+
+def test_splitting_the_crowd_instead_of_the_few_rows_is_called_out():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(2000, 8)), 12 + 0.3 * rng.normal(size=(5, 8))])
+    with pytest.warns(MercerWarning):
+        model = KernelKMeans(2, random_state=0).fit(X)
+    assert np.bincount(model.labels_).min() > 500
     assert model.report_.trust.grade == "poor"
 
 

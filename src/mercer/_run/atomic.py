@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -15,7 +16,9 @@ from pathlib import Path
 from mercer._run.exchange import exchange
 from mercer._run.paths import check_links
 from mercer._run.printable import PrintableErrors
+from mercer._run.url import Place, Url
 
+WAITS = (0.01, 0.05, 0.2, 0.5, 1.0)  # seconds, between attempts to replace an open file
 STALE = 60.0  # seconds; a younger temporary file may not be locked yet
 
 
@@ -26,7 +29,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     The new file is on the disk before the old one goes. Whatever ends the block early, Ctrl-C and
     a full disk included, removes the temporary file and leaves the old one as it was. A process
     that is killed cannot clean up: the next one that writes to the same path does it. Of two that
-    write at the same time, the last to finish stays.
+    write at the same time, the last to finish stays. At a URL, what was written in a temporary
+    folder of this machine is sent when the block ends well.
 
     Examples
     --------
@@ -37,18 +41,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> target.read_text()
     'whole'
     """
-    target = check_writable(path)
+    if (url := Url.of(path)) is not None:
+        with _sent(url) as temporary:
+            yield temporary
+        return
+    target = _writable(path)
     _remove_stale(target)
     temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
     try:
         with naming(path), _created(temporary, like=target):
             yield temporary
             _sync_file(temporary)
-            os.replace(temporary, target)
+            _replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+@contextmanager
+def _sent(url: Url) -> Iterator[Path]:
+    """A temporary file that is sent to a URL when the block ends well."""
+    with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+        temporary = Path(folder) / (url.name or "file")
+        temporary.touch()
+        yield temporary
+        url.put(temporary)
 
 
 @contextmanager
@@ -124,7 +142,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
     """The zarr array that `path` leads to, if it can be made or replaced; else an early error."""
     parent = Path(os.path.realpath(path)).parent
     if not os.access(parent, os.R_OK):
-        return check_writable(path)
+        return _writable(path)
     with _alone(parent):  # another writer may be between two renames
         return _replaceable(path)
 
@@ -132,12 +150,12 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
 def _replaceable(path: str | os.PathLike[str]) -> Path:
     target = Path(os.path.realpath(path))
     if not target.is_dir():
-        target = check_writable(path)
+        target = _writable(path)
         if target.exists():
             raise FileExistsError(f"{path} is a file, not a zarr array; choose another path")
         return target
-    check_writable(target / "zarr.json")
-    check_writable(target.with_name(f".{target.name[:40]}.tmp"))
+    _writable(target / "zarr.json")
+    _writable(target.with_name(f".{target.name[:40]}.tmp"))
     if not (any(target.iterdir()) and _is_array(target)):
         raise FileExistsError(
             f"{path} is a directory that is not a zarr array, and would be replaced; choose "
@@ -155,7 +173,15 @@ def _is_array(folder: Path) -> bool:
 
 
 @PrintableErrors()
-def check_writable(path: str | os.PathLike[str]) -> Path:
+def check_writable(path: str | os.PathLike[str]) -> Place:
+    """The file or URL that `path` leads to, if it can be written or replaced; else an error."""
+    if (url := Url.of(path)) is not None:
+        url.check_writable()
+        return url
+    return _writable(path)
+
+
+def _writable(path: str | os.PathLike[str]) -> Path:
     """The file that `path` leads to, if it can be written or replaced; else an early error."""
     check_links(path)
     target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path)).parent
@@ -216,6 +242,18 @@ def _remove_stale(target: Path) -> None:
                 with _descriptor(path) as descriptor:
                     _lock(descriptor)
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    """Rename over the target; Windows refuses while a reader has it open, so try for a moment."""
+    for wait in () if os.name == "posix" else WAITS:
+        try:
+            os.replace(temporary, target)
+        except PermissionError:
+            time.sleep(wait)
+        else:
+            return
+    os.replace(temporary, target)
 
 
 def _prefix(target: Path) -> str:

@@ -6,9 +6,9 @@ import ctypes
 import os
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from mercer._run.frozen import frozen
 from mercer.exceptions import BudgetError
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -48,7 +48,7 @@ def free_memory() -> int:
     return max(min(limits), 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """How many bytes Mercer itself may hold at once."""
 

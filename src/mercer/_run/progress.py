@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mercer._run.setting import setting
 
@@ -26,6 +26,45 @@ def tell(stage: str, done: int, total: int) -> None:
 def listening(listener: Listener | None) -> AbstractContextManager[None]:
     """Inside, `listener(stage, done, total)` is called as work goes on (None keeps the outer)."""
     return setting(_listener, listener or _listener.get())
+
+
+def shown(verbose: object) -> Listener | None:
+    """What shows progress where `verbose` asks for it: a bar in notebooks, lines elsewhere."""
+    if not verbose:
+        return None
+    return (NotebookBar.if_possible() if is_notebook() else None) or LineWriter()
+
+
+def is_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class NotebookBar:
+    """A listener that shows the current stage as a bar of tqdm."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+        self.stage = ""
+        self.bar: Any = None
+
+    @classmethod
+    def if_possible(cls) -> NotebookBar | None:
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return None
+        return cls(tqdm)
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self.bar is None or stage != self.stage or done < self.bar.n:
+            if self.bar is not None:
+                self.bar.close()
+            self.bar = self.make(desc=stage, total=total or None, unit=" rows", leave=False)
+        self.stage = stage
+        self.bar.total = total or None
+        self.bar.update(done - self.bar.n)
 
 
 class LineWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -9,20 +10,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mercer._run.budget import give_back
+from mercer._run.frozen import frozen
 from mercer._run.progress import tell
-from mercer._run.tally import kernel_values
+from mercer._run.tally import kernel_values, work_so_far
 from mercer._run.warn import warn
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Stage:
-    """One step of a fit."""
+    """One step of a fit.
+
+    Attributes
+    ----------
+    name : str
+        Name of the step.
+    seconds, cpu_seconds : float
+        Wall-clock time, and CPU time of all threads.
+    peak_memory : int
+        Peak memory of the process in bytes when the step ended.
+    kernel_evaluations : int
+        Number of kernel values k(x, y) computed as matrices.
+    """
 
     name: str
-    seconds: float  # by the clock
-    cpu_seconds: float  # of all threads
-    peak_memory: int  # bytes the process had held at most when the stage ended
-    kernel_evaluations: int = 0  # values k(x, y) that the process computed as matrices meanwhile
+    seconds: float
+    cpu_seconds: float
+    peak_memory: int
+    kernel_evaluations: int = 0
 
 
 @dataclass(slots=True)
@@ -33,6 +49,7 @@ class Recorder:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     gives_back: bool = False  # freed memory after each stage: worth its time for many rows
+    before: dict[str, int] = field(default_factory=work_so_far)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -45,12 +62,19 @@ class Recorder:
         self.stages.append(
             Stage(
                 name,
-                time.perf_counter() - wall,
-                time.process_time() - cpu,
+                round(time.perf_counter() - wall, 5),
+                round(time.process_time() - cpu, 5),
                 peak_memory(),
                 kernel_values.total - before,
             )
         )
+        done = self.stages[-1]
+        log.info("%s: %.3f s, %.3f s of CPU time", name, done.seconds, done.cpu_seconds)
+
+    def work(self) -> dict[str, int]:
+        """What was read from files and done by workers since this record began, if anything."""
+        spent = {name: total - self.before[name] for name, total in work_so_far().items()}
+        return {name: count for name, count in spent.items() if count}
 
     def note(self, text: str) -> None:
         self.notes.append(text)

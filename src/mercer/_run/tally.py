@@ -1,4 +1,4 @@
-"""How many kernel values were computed in this process: counted in one place, by any thread."""
+"""What this process has done so far: counted in one place, by any thread."""
 
 from __future__ import annotations
 
@@ -21,4 +21,17 @@ class Tally:
         return self._total
 
 
-kernel_values = Tally()  # of the process, like its processor time; stages record differences
+# Of the process, like its processor time; stages and fits record differences.
+kernel_values = Tally()
+WORK = {  # beyond this process, or beyond its memory
+    "bytes read": Tally(),  # of rows in passes over files, as numbers
+    "tasks": Tally(),  # sent to workers
+    "tasks sent again": Tally(),
+    "workers lost": Tally(),
+    "requests sent again": Tally(),  # by this process, to a store
+}
+
+
+def work_so_far() -> dict[str, int]:
+    """The totals of `WORK`."""
+    return {name: tally.total for name, tally in WORK.items()}

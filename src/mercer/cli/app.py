@@ -11,7 +11,7 @@ from mercer._run.paths import demand_path
 from mercer.cli import options
 from mercer.cli.derive import with_parameters
 from mercer.cli.engines import engine_running
-from mercer.cli.methods import DEFAULT_METHOD, METHODS, TUNE_METHOD, make_estimator
+from mercer.cli.methods import DEFAULT_METHOD, METHODS, TUNE_METHOD, make_estimator, with_pivots
 from mercer.cli.progress_bar import progress
 from mercer.cli.verbs import Verbs
 
@@ -48,13 +48,18 @@ def cluster(
     *,
     file: options.InputFile,
     columns: options.Columns = None,
+    id_column: options.IdColumn = None,
     method: options.Method = DEFAULT_METHOD,
+    scaler: options.Scaler = "none",
     parameters: dict[str, Any],
+    pivots: options.Pivots = None,
+    pivot_tol: options.PivotTol = None,
     engine: options.Engine = "loop",
     scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     checkpoint: options.Checkpoint = None,
     out: options.LabelsFile = None,
+    memberships: options.MembershipsFile = None,
     model: options.ModelFile = None,
     report: options.ReportFile = None,
     json: options.Json = False,
@@ -67,11 +72,13 @@ def cluster(
     from mercer.cli.show import show_json, show_report, show_written
     from mercer.cli.work import cluster_file
 
-    written = {"labels": out, "model": model, "report": report}
+    written = {"labels": out, "memberships": memberships, "model": model, "report": report}
     estimator = make_estimator(method, parameters)
+    estimator = with_pivots(estimator, pivots=pivots, pivot_tol=pivot_tol)
     resources: Any = {"scheduler": scheduler, "workers": workers, "checkpoint": checkpoint}
     with engine_running(engine, **resources), progress(quiet=quiet):
-        fitted = cluster_file(file, estimator, columns=columns, **written)
+        read: Any = {"columns": columns, "id_column": id_column, "scaler": scaler, **written}
+        fitted = cluster_file(file, estimator, **read)
     if json:
         show_json(fitted.report_.to_dict(), written)
     elif not quiet:
@@ -116,29 +123,46 @@ def predict(
     model: options.SavedModel,
     file: options.InputFile,
     columns: options.Columns = None,
+    id_column: options.IdColumn = None,
     max_memory: options.MaxMemory = None,
     n_jobs: options.Jobs = None,
     engine: options.Engine = "loop",
     scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     out: options.RequiredLabelsFile,
+    memberships: options.MembershipsFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Label the rows of a file by a saved model."""
+    from mercer.cli.scalers import split_model
     from mercer.cli.show import show_json, show_written
-    from mercer.cli.work import check_outputs, load_model
-    from mercer.rows import as_source
+    from mercer.cli.work import (
+        check_ids,
+        check_memberships,
+        check_outputs,
+        columns_of,
+        load_model,
+        open_rows,
+        write_ids,
+        write_memberships_of,
+    )
 
     with engine_running(engine, scheduler=scheduler, workers=workers), progress(quiet=quiet):
-        check_outputs(inputs=[file, model], labels=out)
+        check_outputs(inputs=[file, model], labels=out, memberships=memberships)
         estimator = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
-        source = as_source(file, columns=columns)
+        check_memberships(split_model(estimator)[0], memberships)
+        check_ids(id_column, out)
+        columns = columns or columns_of(estimator, file)
+        source = open_rows(file, columns, id_column)
+        estimator, source = split_model(estimator, source)
         estimator.predict(source, out=out)
+        write_ids(file, id_column, out)
+        write_memberships_of(estimator, source, memberships)
     if json:
-        show_json({"n_rows": source.n_rows}, {"labels": out})
+        show_json({"n_rows": source.n_rows}, {"labels": out, "memberships": memberships})
     elif not quiet:
-        show_written({f"labels of {source.n_rows:,} rows": out})
+        show_written({f"labels of {source.n_rows:,} rows": out, "memberships": memberships})
 
 
 @app.command()
@@ -147,6 +171,7 @@ def report(
     model: options.SavedModel,
     file: options.InputFile,
     columns: options.Columns = None,
+    text_column: options.TextColumn = None,
     random_state: options.Seed = None,
     max_memory: options.MaxMemory = None,
     n_jobs: options.Jobs = None,
@@ -156,22 +181,31 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Make a page about a saved model and the rows of a file: one HTML file, for any browser."""
+    from mercer.cli.scalers import split_model
     from mercer.cli.show import show_json, show_written
-    from mercer.cli.work import check_outputs, load_model, write_report
-    from mercer.rows import as_source
+    from mercer.cli.work import (
+        check_outputs,
+        columns_of,
+        load_model,
+        open_rows,
+        texts_of,
+        write_report,
+    )
 
     with progress(quiet=quiet):
         check_outputs(inputs=[file, model], report=out)
-        estimator = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
+        loaded = load_model(model, max_memory=max_memory, n_jobs=n_jobs)
+        columns = columns or columns_of(loaded, file)
+        estimator, source = split_model(loaded, open_rows(file, columns, text_column))
         if "report_" not in vars(estimator):
             raise ValueError(f"{model} holds no report; fit the model again and save it")
-        source = as_source(file, columns=columns)
         write_report(
             out,
             estimator,
             source,
             title=file.name if title is None else title,
             seed=random_state or 0,
+            **texts_of(file, text_column),
         )
     if json:
         show_json(estimator.report_.to_dict(), {"report": out})
@@ -180,12 +214,35 @@ def report(
 
 
 @app.command()
+def explain(
+    *,
+    model: options.SavedModel,
+    json: options.Json = False,
+) -> None:
+    """Print what a saved model knows: its report, what distinguishes its clusters, exemplars."""
+    from mercer.cli.explain import explained, show_explanation
+    from mercer.cli.scalers import split_model
+    from mercer.cli.show import show_json
+    from mercer.cli.work import load_model
+
+    estimator, _ = split_model(load_model(model, max_memory=None, n_jobs=None))
+    if "report_" not in vars(estimator):
+        raise ValueError(f"{model} holds no report; fit the model again and save it")
+    if json:
+        show_json(explained(estimator), {})
+    else:
+        show_explanation(estimator)
+
+
+@app.command()
 @with_parameters(SEARCH, leave_out=("n_clusters", "gamma", "n_jobs"), into="search")
-@with_parameters(METHODS, leave_out=("n_clusters", "gamma", "balance"))
+@with_parameters(METHODS, leave_out=("n_clusters", "gamma", "balance", "noise"))
 def tune(
     *,
     file: options.InputFile,
     columns: options.Columns = None,
+    id_column: options.IdColumn = None,
+    scaler: options.Scaler = "none",
     clusters: options.ClusterGrid = "2:10",
     gamma: options.GammaGrid = None,
     search: dict[str, Any],
@@ -203,7 +260,8 @@ def tune(
     grid = {"n_clusters": clusters, "gamma": gamma}
     estimator = make_estimator(method, parameters)
     with progress(quiet=quiet):
-        found = tune_file(file, estimator, columns=columns, out=out, plot=plot, **grid, **search)
+        source = {"columns": columns, "id_column": id_column, "scaler": scaler}
+        found = tune_file(file, estimator, **source, out=out, plot=plot, **grid, **search)
     written = {"table": out, "picture": plot}
     if json:
         show_json(found.to_dict(), written)
@@ -232,13 +290,19 @@ def segment(
     name folders. An image that cannot be read is reported at the end, after the
     others are done: exit code 1.
     """
-    from mercer.cli.segment import check_request, load_segmenter, plan_files, segment_files
+    from mercer.cli.segment import (
+        check_request,
+        images_in,
+        load_segmenter,
+        plan_files,
+        segment_files,
+    )
     from mercer.cli.show import show_json, show_segments
     from mercer.image import Segmenter
 
     segmenter = Segmenter(**parameters)
     check_request(segmenter, out, labels, report, model)
-    jobs = plan_files(images, out, labels, report)
+    jobs = plan_files(images_in(images), out, labels, report)
     if model is not None:
         segmenter = load_segmenter(model)
     with progress(quiet=quiet, unit="images"):
@@ -268,9 +332,9 @@ def stream(
 ) -> None:
     """Cluster a stream of rows: labels are written as rows are read.
 
-    The model holds the rows that still wait for a batch and the state of the
-    random draws, so that a run that was stopped continues with --resume and
-    ends with the same result.
+    The model file is a snapshot that includes queued rows and the RNG state:
+    after an interruption, the same command with --resume continues from it, and
+    the result is the same as without the interruption.
     """
     if json and out is None:
         raise typer.BadParameter("labels go to standard output without --out FILE: add it")
@@ -279,19 +343,20 @@ def stream(
             demand_path(file)  # before modules are imported that take seconds
 
     from mercer.cli.show import show_json
-    from mercer.cli.stream import batches_of, stream_rows
+    from mercer.cli.stream import batches_of, stream_rows, told_to_resume
     from mercer.cli.work import check_outputs
     from mercer.stream import StreamingKernelKMeans
 
     check_outputs(inputs=files or [], labels=out, model=model)
-    fitted = stream_rows(
-        batches_of(files or [], input_format),
-        StreamingKernelKMeans(**parameters),
-        labels=out,
-        snapshot=model,
-        every=every,
-        resume=resume,
-    )
+    with told_to_resume(model):
+        fitted = stream_rows(
+            batches_of(files or [], input_format),
+            StreamingKernelKMeans(**parameters),
+            labels=out,
+            snapshot=model,
+            every=every,
+            resume=resume,
+        )
     if json:
         show_json(fitted.report_.to_dict(), {"labels": out, "model": model})
     elif not quiet:
@@ -316,3 +381,26 @@ def demo(
         scores = run_demo(out, n_rows=rows, seed=random_state)
     if json:
         show_json({"scores": scores}, {"folder": out})
+
+
+@app.command()
+def warmup(
+    *,
+    everything: options.Everything = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compile Mercer's loops now, so that the first fit starts at once.
+
+    For container images and continuous integration. What is compiled is kept
+    in the directory NUMBA_CACHE_DIR, or where numba keeps it otherwise.
+    """
+    from mercer.cli.show import show_json
+    from mercer.cli.warmup import warm_up
+
+    with progress(quiet=quiet, unit="problems"):
+        done = warm_up(everything=everything)
+    if json:
+        show_json(done, {})
+    elif not quiet:
+        typer.echo(f"compiled for {done['n_problems']} problems; loops are kept in {done['loops']}")

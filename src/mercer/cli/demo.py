@@ -20,13 +20,14 @@ from mercer.cli.methods import DEFAULT_METHOD, make_estimator
 from mercer.cli.progress_bar import progress
 from mercer.cli.segment import plan_files, segment_files
 from mercer.cli.show import show_report, show_segments, show_written
-from mercer.cli.work import cluster_file
+from mercer.cli.work import cluster_file, write_report
 from mercer.datasets import rings
 from mercer.exceptions import MissingExtraError
 from mercer.io import load
 from mercer.metrics import accuracy, adjusted_rand, normalized_mutual_info
+from mercer.rows import as_source
 
-FILES = ("data.npy", "labels.parquet", "model.mercer", "demo.png")
+FILES = ("data.npy", "labels.npy", "model.mercer", "demo.png", "report.html")
 PICTURES = ("landscape.png", "segments.png")
 N_CLUSTERS, N_SEGMENTS = 3, 5
 COLORS = ("#3B6FB6", "#E8853A", "#3A9A78")  # distinct for the colour-blind too
@@ -43,7 +44,7 @@ def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
 
     Prints each step on standard output and returns the scores of each method.
     """
-    data, labels, model, picture = (folder / name for name in FILES)
+    data, labels, model, picture, page = (folder / name for name in FILES)
     _prepare(folder)
     X, y = rings(n_rows, random_state=seed)
     with replacing(data) as temporary, temporary.open("wb") as file:
@@ -63,6 +64,7 @@ def run_demo(folder: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
     written = {"rows": data, "labels": labels, "model": model}
     show_written(written | ({"picture": picture} if is_drawn else {}))
     _segment(folder, seed)
+    _report(page, fitted, data, seed)
     return scores
 
 
@@ -150,6 +152,19 @@ def _segment(folder: Path, seed: int) -> None:
     show_segments(outcomes, quiet=False)
     found = segmenter.fit(image).labels_
     typer.echo(f"against the truth: ARI {adjusted_rand(true.ravel(), found.ravel()):z.3f}")
+
+
+def _report(path: Path, fitted: Any, data: Path, seed: int) -> None:
+    """The page about the clusters, and where to find it; or why there is none, in one line."""
+    files = shlex.join(map(str, (path.with_name(FILES[2]), data, "--out", path)))
+    typer.echo(f"\n$ mercer report {files}\n")
+    try:
+        write_report(path, fitted, as_source(data), title="Three rings", seed=seed)
+    except MissingExtraError as error:
+        typer.echo(f"no report page: {error}", err=True)
+        return
+    show_written({"report": path})
+    typer.echo(f"open it in a browser: {path.resolve()}")
 
 
 def _draw_clusterings(

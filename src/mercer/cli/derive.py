@@ -21,7 +21,7 @@ from mercer.cli.signatures import Parameter, names_in, parameters_of
 from mercer.cli.vocabulary import SPELLINGS, in_options, option_of
 
 MODEL, RESOURCES = "Model", "Resources"
-SHARED = "mercer.estimators:KernelKMeans"  # has the parameters that all estimators share
+SHARED = "mercer.estimators.kernel_kmeans:KernelKMeans"  # has what all estimators share
 LEFT_OUT = ("verbose",)  # the command line has --quiet
 
 PANELS = {"max_memory": RESOURCES, "n_jobs": RESOURCES}

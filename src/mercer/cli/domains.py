@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
+
+from mercer._run.frozen import frozen
 
 LARGEST = 2**63 - 1  # of a whole number that is typed: arrays hold no larger one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbers:
     """An interval of whole or real numbers; None means no bound."""
 
@@ -47,13 +48,14 @@ class Numbers:
         return self.closed in ("right", "both")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Domain:
     """All values of an option; an empty domain means Python objects, which cannot be typed."""
 
     numbers: tuple[Numbers, ...] = ()
     words: tuple[str, ...] = ()
     is_flag: bool = False
+    has_ranges: bool = False  # LEAST:MOST, two of the numbers
 
     def __bool__(self) -> bool:
         return bool(self.numbers or self.words or self.is_flag)
@@ -63,21 +65,31 @@ class Domain:
             tuple(dict.fromkeys(self.numbers + other.numbers)),
             tuple(dict.fromkeys(self.words + other.words)),
             self.is_flag or other.is_flag,
+            self.has_ranges or other.has_ranges,
         )
 
     def __contains__(self, value: Any) -> bool:
         if isinstance(value, bool):
             return self.is_flag
+        if isinstance(value, tuple):
+            is_pair = self.has_ranges and len(value) == 2 and value[0] <= value[1]
+            return is_pair and all(each in self for each in value)
         return value in self.words or any(value in numbers for numbers in self.numbers)
 
     def __str__(self) -> str:
         words = [f"one of {', '.join(self.words)}"] if len(self.words) > 1 else list(self.words)
-        return " or ".join([*map(str, self.numbers), *words])
+        ranges = ["a range LEAST:MOST"] if self.has_ranges else []
+        return " or ".join([*map(str, self.numbers), *words, *ranges])
 
-    def read(self, text: str) -> int | float | str:
+    def read(self, text: str) -> Any:
         """The value that a text stands for."""
-        value = text if text in self.words else _number(text)
-        if value not in self:
+        value: Any = text if text in self.words else _number(text)
+        if self.has_ranges and isinstance(value, str) and ":" in value:
+            value = tuple(map(_number, value.split(":")))
+            is_known = all(isinstance(each, int) for each in value) and value in self
+        else:
+            is_known = value in self
+        if not is_known:
             raise ValueError(f"{text!r} is not {self}")
         return value
 
@@ -92,7 +104,8 @@ class Domain:
         """What help shows in place of a value."""
         kinds = ["N" if numbers.is_whole else "NUMBER" for numbers in self.numbers]
         words = ["NAME" if len(self.words) > 1 else word for word in self.words]
-        return "|".join(dict.fromkeys(kinds + words))
+        ranges = ["N:N"] if self.has_ranges else []
+        return "|".join(dict.fromkeys(kinds + words + ranges))
 
 
 class MemoryAmounts(Domain):

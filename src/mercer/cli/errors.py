@@ -27,8 +27,8 @@ def readable_errors(*, debug: bool = False) -> Iterator[None]:
     try:
         with readable_warnings():
             yield
-    except KeyboardInterrupt:
-        say("interrupted; no output was left half-written", err=True)
+    except KeyboardInterrupt as stop:
+        say(f"interrupted; {str(stop) or 'no output was left half-written'}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except (typer.BadParameter, typer.Exit, typer.Abort):  # handled by typer
         raise

@@ -27,6 +27,12 @@ EXAMPLES: dict[str, dict[str, str]] = {  # verb: {what it does: the command}
         "The report alone, as Markdown":
             "mercer report m.mercer rows.parquet --out report.md",
     },
+    "explain": {
+        "What a model knows of its clusters: report, profiles, exemplars":
+            "mercer explain m.mercer",
+        "The same as JSON":
+            "mercer explain m.mercer --json",
+    },
     "tune": {
         "How many clusters, and how wide a kernel":
             "mercer tune rows.npy --clusters 2:6 --out tune.json --plot tune.png",
@@ -44,6 +50,10 @@ EXAMPLES: dict[str, dict[str, str]] = {  # verb: {what it does: the command}
             "mercer segment photo.png -k 5 --out parts.png --report levels.html",
         "Several images: label images into a folder, numbers of segments found automatically":
             "mercer segment photo.png other.png --labels parts",
+    },
+    "warmup": {
+        "What the defaults need": "mercer warmup",
+        "Every approximation, without a word": "mercer warmup --all --quiet",
     },
     "demo": {
         "See what Mercer does": "mercer demo",

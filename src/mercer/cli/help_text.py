@@ -23,7 +23,9 @@ def help_of(owners: Mapping[str, Parameter], domain: Domain, n_methods: int) -> 
     sentence, default = summarize(first.description, first.default)
     defaults = "; ".join(filter(None, [default, *_other_defaults(owners, first.default)]))
     parts = [_with_choices(sentence, domain), *_limits(owners, n_methods)]
-    return " ".join([*parts, f"(default {defaults})"] if defaults else parts) + "."
+    is_phrase = first.default is None  # no value that could be typed, but what happens without it
+    words = f"(default{':' if is_phrase else ''} {defaults})"
+    return " ".join([*parts, words] if defaults else parts) + "."
 
 
 def _with_choices(sentence: str, domain: Domain) -> str:

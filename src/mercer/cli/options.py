@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from mercer._run.url import Url
 from mercer.cli.derive import MODEL, RESOURCES, parser, shared_option
 from mercer.cli.domains import Domain, Numbers
 from mercer.cli.engines import ENGINES
@@ -15,9 +16,13 @@ from mercer.cli.tune import read_gammas, read_sizes
 
 INPUT, OUTPUT = "Input", "Output"
 FORMATS = ("csv", "npy", "arrow")
+PIVOTS = ("random", "greedy", "spread")
 OVERLAYS = ("boundaries", "average", "labels")
 COUNT = Domain((Numbers(is_whole=True, low=1),))
-LABELS = "Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr."
+LABELS = (
+    "Write the label of each row, in order, to this .npy, .parquet, .csv or .zarr; or, with a "
+    "slash at the end, to a folder of Parquet parts, which workers write."
+)
 
 
 def read_columns(text: str) -> list[str]:
@@ -37,6 +42,21 @@ def option(*names: str, help: str, panel: str = OUTPUT, takes: Any = None, **mor
     if takes is not None:
         more["parser"] = parser(takes)
     return typer.Option(*names, rich_help_panel=panel, help=help, show_default=False, **more)
+
+
+def read_place(text: str) -> Path | Url:
+    """A URL, or a path of this machine."""
+    return Url.of(text) or Path(text)
+
+
+def read_labels_place(text: str) -> Path | Url | str:
+    """The same; but a path with a slash at its end means a folder, which a Path does not keep."""
+    return text if text.endswith("/") else read_place(text)
+
+
+def place_option(*names: str, help: str, takes: Any = read_place) -> Any:
+    """An option that names a file, here or at a URL."""
+    return option(*names, metavar="FILE", help=help, takes=takes)
 
 
 def file_option(*names: str, help: str) -> Any:
@@ -59,16 +79,27 @@ def method_option(default: str) -> Any:
 # Input
 
 InputFile: TypeAlias = Annotated[
-    Path,
+    Any,
     typer.Argument(
-        metavar="FILE", help="Rows: a .npy, .parquet or .csv file, a folder of Parquet, or a .zarr."
+        metavar="FILE",
+        parser=parser(read_place),
+        help="Rows: a .npy, .parquet, .csv, .txt (separated by spaces) or .libsvm file, a folder "
+        "of Parquet, a .zarr, or a URL of one.",
     ),
 ]
 SavedModel: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model that `mercer cluster` wrote.")
+    Any,
+    typer.Argument(
+        metavar="MODEL",
+        parser=parser(read_place),
+        help="A model that `mercer cluster` wrote.",
+    ),
 ]
 Images: TypeAlias = Annotated[
-    list[Path], typer.Argument(metavar="IMAGE...", help="Images: png, jpg, tif and others.")
+    list[Path],
+    typer.Argument(
+        metavar="IMAGE...", help="Images (png, jpg, tif and others), or a folder of them."
+    ),
 ]
 StreamFiles: TypeAlias = Annotated[
     list[Path] | None,
@@ -87,6 +118,26 @@ Columns: TypeAlias = Annotated[
         help="Columns to read, by name (default all).",
     ),
 ]
+IdColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column",
+        rich_help_panel=INPUT,
+        metavar="NAME",
+        help="Column that identifies rows (Parquet, CSV): not read as a feature, and written "
+        "beside the labels.",
+    ),
+]
+TextColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--text-column",
+        rich_help_panel=INPUT,
+        metavar="NAME",
+        help="Column of texts (Parquet, CSV) that the page shows with the rows: not read as a "
+        "feature.",
+    ),
+]
 InputFormat: TypeAlias = Annotated[
     Any,
     option(
@@ -100,7 +151,39 @@ InputFormat: TypeAlias = Annotated[
 
 # Model
 
+SCALERS = ("standard", "robust", "unit", "none")
+
 Method: TypeAlias = Annotated[Any, method_option(f"default {DEFAULT_METHOD}")]
+Scaler: TypeAlias = Annotated[
+    Any,
+    option(
+        "--scaler",
+        panel=MODEL,
+        takes=Domain(words=SCALERS),
+        help="Bring columns to one scale (standard: mean and standard deviation; robust: median "
+        "and quartiles) or rows to length 1 (unit); the model keeps it (default none).",
+    ),
+]
+Pivots: TypeAlias = Annotated[
+    Any,
+    option(
+        "--pivots",
+        panel=MODEL,
+        takes=Domain(words=PIVOTS),
+        help="How --approximation cholesky chooses its pivots: random, greedy (as published: "
+        "deterministic) or spread (in every region of the rows) (default random; ksc: spread).",
+    ),
+]
+PivotTol: TypeAlias = Annotated[
+    Any,
+    option(
+        "--pivot-tol",
+        panel=MODEL,
+        takes=Domain((Numbers(is_whole=False, low=0, high=1),)),
+        help="Choose no more pivots when they leave at most this share of the trace of the kernel "
+        "(default 0: as many as --rank).",
+    ),
+]
 TuneMethod: TypeAlias = Annotated[
     Any, method_option(f"default {TUNE_METHOD}, which shares work between candidates")
 ]
@@ -172,8 +255,9 @@ Checkpoint: TypeAlias = Annotated[
 
 # Output
 
-LabelsFile: TypeAlias = Annotated[Path | None, file_option("--out", "-o", help=LABELS)]
-RequiredLabelsFile: TypeAlias = Annotated[Path, file_option("--out", "-o", help=LABELS)]
+_labels = place_option("--out", "-o", help=LABELS, takes=read_labels_place)
+LabelsFile: TypeAlias = Annotated[Any, _labels]
+RequiredLabelsFile: TypeAlias = Annotated[Any, _labels]
 LabelsStream: TypeAlias = Annotated[
     Path | None,
     file_option(
@@ -182,9 +266,17 @@ LabelsStream: TypeAlias = Annotated[
         help="Append the label of each row to this .csv file (default: standard output).",
     ),
 ]
-ModelFile: TypeAlias = Annotated[
+MembershipsFile: TypeAlias = Annotated[
     Path | None,
-    file_option("--model", help="Write the model, for `mercer predict`, to this file."),
+    file_option(
+        "--memberships",
+        help="Write how much each row belongs to each cluster to this .npy or .csv file (spectral "
+        "and ksc).",
+    ),
+]
+ModelFile: TypeAlias = Annotated[
+    Any,
+    place_option("--model", help="Write the model, for `mercer predict`, to this file."),
 ]
 Snapshot: TypeAlias = Annotated[
     Path | None,
@@ -207,15 +299,15 @@ Resume: TypeAlias = Annotated[
     ),
 ]
 ReportFile: TypeAlias = Annotated[
-    Path | None,
-    file_option(
+    Any,
+    place_option(
         "--report",
         help="Write a page about the clusters to this .html file (.md, .json: the report alone).",
     ),
 ]
 ReportOut: TypeAlias = Annotated[
-    Path,
-    file_option(
+    Any,
+    place_option(
         "--out",
         "-o",
         help="Write the page to this self-contained .html file (.md, .json: the report alone).",
@@ -245,8 +337,8 @@ PictureFile: TypeAlias = Annotated[
     ),
 ]
 SegmentsPage: TypeAlias = Annotated[
-    Path | None,
-    file_option(
+    Any,
+    place_option(
         "--report",
         help="Write a page with a slider over the levels to this .html file (several images: into "
         "this folder).",
@@ -292,3 +384,9 @@ Json: TypeAlias = Annotated[
     bool, option("--json", help="Print the report as JSON and nothing else.")
 ]
 Quiet: TypeAlias = Annotated[bool, option("--quiet", "-q", help="Print no progress and no report.")]
+
+# warmup
+Everything: TypeAlias = Annotated[
+    bool,
+    option("--all", help="Every approximation too, not the defaults alone (about a minute)."),
+]

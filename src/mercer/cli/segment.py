@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.progress import listening, tell
 
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class ImageJob:
     """One image and the files to be made of it."""
 
@@ -23,7 +26,7 @@ class ImageJob:
     report: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """The result of one image."""
 
@@ -57,6 +60,16 @@ def check_request(
             f"{model} has its own number of segments, method and options; pass no others with "
             "--model"
         )
+
+
+def images_in(paths: Sequence[Path]) -> list[Path]:
+    """The images that are named, or those of the only folder, in the order of their names."""
+    if len(paths) != 1 or not paths[0].is_dir():
+        return list(paths)
+    images = sorted(file for file in paths[0].iterdir() if file.suffix.lower() in SUFFIXES)
+    if not images:
+        raise ValueError(f"there are no images in {paths[0]}; it has no {', '.join(SUFFIXES)}")
+    return images
 
 
 def plan_files(

@@ -10,12 +10,12 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder, SourceFileLoader
 from itertools import accumulate
 from typing import Any
 
+from mercer._run.frozen import frozen
 from mercer.cli.domains import Domain, Numbers
 
 SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -24,7 +24,7 @@ TYPE = re.compile(r"^$|^\{|(^|, )(default\b|optional$)")  # what tells a type fr
 NUMBERS = {"int": Numbers(is_whole=True), "float": Numbers(is_whole=False)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """One parameter of a constructor or a function."""
 
@@ -171,6 +171,8 @@ def _allowed(constraint: ast.expr) -> Domain:
             return Domain((Numbers(kind == "Integral", *bounds),))
         case ast.Name("Integral" | "Real" as kind):
             return Domain((Numbers(kind == "Integral"),))
+        case ast.Name("tuple"):
+            return Domain(has_ranges=True)
         case ast.Constant("boolean"):
             return Domain(is_flag=True)
     return Domain()

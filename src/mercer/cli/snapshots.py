@@ -10,12 +10,13 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 
 TITLE = b"label\n"
@@ -24,7 +25,7 @@ FREE = ("n_jobs", "max_memory", "verbose")  # parameters that do not change labe
 RESTART = "run without --resume to start from the first row"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """The rows that a run has read and the labels that it has written."""
 
@@ -238,8 +239,8 @@ def load_snapshot(estimator: Any, path: Path | None) -> tuple[Any, Record]:
     record = Record.of(notes.get("stream"))
     if record is None or record.n_rows != model.n_seen_:
         raise ValueError(
-            f"{path} is no snapshot of `mercer stream`, or one of an earlier version: it does not "
-            f"record which rows and labels it has seen; {RESTART}"
+            f"{path} is not a snapshot of `mercer stream`, or was written by an earlier version: "
+            f"it does not record which rows and labels it has seen; {RESTART}"
         )
     asked, had = estimator.get_params(), model.get_params()
     other = [n for n in asked if n not in FREE and repr(asked[n]) != repr(had[n])]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from contextvars import copy_context
+from copy import copy
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray
 from mercer.cli.snapshots import (
     Batches,
@@ -58,21 +62,24 @@ def stream_rows(
     model, known = load_snapshot(estimator, snapshot) if resume else (estimator, Record())
     source = Batches(batches, known.ends)
     waiting = source.skip(known)
-    with closing(label_lines(labels, known)) as lines:
+    with closing(label_lines(labels, known)) as lines, _label_writer(model, lines) as writer:
         if known.n_rows:
-            _write_labels(model, waiting, lines)
+            writer.write(model, waiting)
         for number, rows in enumerate(source, start=1):
             model.partial_fit(rows)
+            writer.wait()
             waiting.append(rows)
             if model.stream_ is None:
                 continue
             if snapshot is not None and lines.n_labels == 0:
                 save_snapshot(model, snapshot, source, lines)
                 _log_state(model)
-            _write_labels(model, waiting, lines)
+            writer.write(model, waiting)
             if snapshot is not None and number % every == 0:
+                writer.wait()
                 save_snapshot(model, snapshot, source, lines)
                 _log_state(model)
+        writer.wait()
         _check_rows(model, waiting)
         source.end()
         if snapshot is not None:
@@ -80,17 +87,61 @@ def stream_rows(
     return model
 
 
+@contextmanager
+def told_to_resume(snapshot: Path | None) -> Iterator[None]:
+    """Ctrl-C says how to continue from the snapshot, if there is one."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if snapshot is None or not snapshot.exists():
+            raise
+        raise KeyboardInterrupt(
+            f"run the same command with --resume to continue from {snapshot}"
+        ) from None
+
+
+class _LabelWriter:
+    """Writes the labels of waiting rows; in a thread, if there is one, while the next rows are
+    read and absorbed."""
+
+    def __init__(self, lines: LabelFile | StandardOutput, pool: ThreadPoolExecutor | None) -> None:
+        self.lines, self.pool = lines, pool
+        self.pending: Future[None] | None = None
+
+    def write(self, model: Any, waiting: list[FloatArray]) -> None:
+        """The labels of these rows by the model as it is now; the list is emptied."""
+        batches = list(waiting)
+        waiting.clear()
+        if self.pool is None:
+            self._write(model, batches)
+            return
+        self.wait()
+        self.pending = self.pool.submit(copy_context().run, self._write, copy(model), batches)
+
+    def wait(self) -> None:
+        """Until the labels are written; an error of the thread is raised here."""
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            pending.result()
+
+    def _write(self, model: Any, batches: list[FloatArray]) -> None:
+        for batch in batches:
+            self.lines.write(model.predict(batch))
+
+
+@contextmanager
+def _label_writer(model: Any, lines: LabelFile | StandardOutput) -> Iterator[_LabelWriter]:
+    if n_threads(model.n_jobs) == 1:
+        yield _LabelWriter(lines, None)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        yield _LabelWriter(lines, pool)
+
+
 def _log_state(model: Any) -> None:
     """One line per snapshot: rows so far, and how well the model explains the latest of them."""
     counts = ", ".join(f"{value:.4g} {name}" for name, value in model.report_.stream.items())
     log.info("%s rows seen: %s", f"{model.n_seen_:,}", counts)
-
-
-def _write_labels(model: Any, waiting: list[FloatArray], lines: LabelFile | StandardOutput) -> None:
-    """Write the labels of the waiting rows by the current model."""
-    for batch in waiting:
-        lines.write(model.predict(batch))
-    waiting.clear()
 
 
 def _check_rows(model: Any, waiting: list[FloatArray]) -> None:

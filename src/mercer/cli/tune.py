@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+WIDTH = 80
+COLUMNS = 9  # numbers of clusters beside each other, at this width
 
 
 def read_sizes(text: str) -> list[int]:
@@ -52,6 +56,8 @@ def tune_file(
     estimator: Any,
     *,
     columns: Sequence[str] | None,
+    id_column: str | None,
+    scaler: str,
     out: Path | None,
     plot: Path | None,
     **options: Any,
@@ -59,8 +65,8 @@ def tune_file(
     """Search on the rows of a file; write the table and the picture if requested."""
     from mercer._run.atomic import check_writable, replacing
     from mercer._run.extras import require
+    from mercer.cli.work import open_rows, scaled
     from mercer.report.heat_map import draw_selection
-    from mercer.rows import as_source
     from mercer.rows.places import check_apart
     from mercer.selection import search
 
@@ -70,7 +76,8 @@ def tune_file(
     check_apart([file], written)
     for path in written:
         check_writable(path)
-    selection = search(estimator, as_source(file, columns=columns), **options)
+    source, _ = scaled(open_rows(file, columns, id_column), scaler)
+    selection = search(estimator, source, **options)
     if out is not None:
         with replacing(out) as temporary:
             temporary.write_text(json.dumps(selection.to_dict(), indent=2) + "\n")
@@ -81,20 +88,41 @@ def tune_file(
 
 def show_selection(selection: Any) -> None:
     """The table, the best pair and the runners-up on standard output."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    table.add_column("gamma", justify="right")
-    for k in selection.n_clusters:
-        table.add_column(f"K={k}", justify="right")
-    for gamma, row in zip(selection.gammas, selection.scores, strict=True):
-        cells = ["-" if score != score else f"{score:.3f}" for score in row]
-        table.add_row("" if gamma is None else f"{gamma:.4g}", *cells)
-    console.print(table, "")
+    console = Console(highlight=False, markup=False, emoji=False, width=WIDTH)
+    typer.echo(
+        f"{selection.criterion} on {selection.n_validation:,} held-out rows (1 is best, * the "
+        "choice)\n"
+    )
+    for start in range(0, len(selection.n_clusters), COLUMNS):
+        console.print(_table(selection, slice(start, start + COLUMNS)), "")
     others = selection.ranking()[1:4]
     rule = ", the widest kernel within 0.01 of the highest score"
-    typer.echo(f"best: {_words(selection.best)}{rule if len(selection.gammas) > 1 else ''}")
-    if others:
-        typer.echo("next: " + "; ".join(map(_words, others)))
+    best = f"best: {_words(selection.best)}{rule if len(selection.gammas) > 1 else ''}"
+    runners_up = "next: " + "; ".join(map(_words, others)) if others else ""
+    for line in filter(None, (best, runners_up)):
+        typer.echo(fill(line, WIDTH, subsequent_indent=" " * 6))
+
+
+def _table(selection: Any, part: slice) -> Table:
+    """Scores of some numbers of clusters, a row for each bandwidth."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="cyan")
+    table.add_column("gamma", justify="right", no_wrap=True)
+    for k in selection.n_clusters[part]:
+        table.add_column(f"K={k}", justify="right", no_wrap=True)
+    best = selection.best if selection.is_feasible else None
+    for gamma, row in zip(selection.gammas, selection.scores, strict=True):
+        pairs = zip(selection.n_clusters[part], row[part], strict=True)
+        cells = [_cell(score, is_best=_is(best, k, gamma)) for k, score in pairs]
+        table.add_row("" if gamma is None else f"{gamma:.4g}", *cells)
+    return table
+
+
+def _is(best: Any, n_clusters: int, gamma: float | None) -> bool:
+    return best is not None and (best.n_clusters, best.gamma) == (n_clusters, gamma)
+
+
+def _cell(score: float, *, is_best: bool) -> str:
+    return ("-" if score != score else f"{score:.3f}") + ("*" if is_best else " ")
 
 
 def _words(candidate: Any) -> str:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from mercer._run.frozen import frozen
 from mercer._run.printable import printable
+from mercer._run.url import Url
 
 SPELLINGS = {  # where not spelt like the parameter alone
     "n_clusters": ("--n-clusters", "-k"),
@@ -23,7 +24,7 @@ SPELLINGS = {  # where not spelt like the parameter alone
 VALUE = r"""(\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s;,:()]*)"""  # what follows "parameter="
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Vocabulary:
     """The names that one command uses."""
 
@@ -48,7 +49,7 @@ def speaking_of(parameters: Iterable[Any], values: Iterable[Any]) -> Iterator[No
         for name in parameter.opts
         if name.startswith("--")
     }
-    paths = tuple(str(value) for value in values if isinstance(value, Path))
+    paths = tuple(str(value) for value in values if isinstance(value, Path | Url))
     token = _vocabulary.set(Vocabulary(options, paths))
     try:
         yield

@@ -22,7 +22,7 @@ def angle_note(perturbation: float, gap: float, k: int, record: Recorder) -> Non
     """Say by how much at most the space of k eigenvectors may have turned."""
     sine = angle_bound(perturbation, gap)
     words = f"at most sin θ = {sine:.2g}" if sine is not None else "no bound: the gap is too small"
-    record.note(f"turn of the {k} leading eigenvectors by the approximation: {words} (Davis-Kahan)")
+    record.note(f"rotation of the {k} leading eigenvectors by approximation: {words} (Davis-Kahan)")
 
 
 def factor_notes(

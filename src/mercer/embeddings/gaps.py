@@ -32,9 +32,10 @@ def relative_gap(values: FloatArray, k: int) -> float | None:
     return float((after - here) / after)
 
 
-def strength(gap: float) -> float:
-    """log(μ_{k+1} / μ_k): tells a gap of 0.95 from one of 0.9999."""
-    return float(-np.log(max(1.0 - gap, LEAST)))
+def strengths(values: FloatArray) -> FloatArray:
+    """log(μ_{k+1} / μ_k) for k = 1, 2, …: tells a gap of 0.95 from one of 0.9999."""
+    logs: FloatArray = np.log(np.maximum(1.0 - values, LEAST))
+    return np.diff(logs)
 
 
 def n_components(values: FloatArray) -> int:
@@ -64,7 +65,7 @@ def gap_warnings(
         is_counted = n_parts > 1 or parts < len(values)
         record.warn(
             f"the graph falls into {parts if is_counted else 'more than ' + str(k)} "
-            f"unconnected parts, but {k} clusters were asked for: which parts share a cluster is "
+            f"unconnected parts, but n_clusters is {k}: which parts share a cluster is "
             "arbitrary; ask for more clusters, or connect rows to more others (a smaller gamma, "
             "more neighbours)"
         )

@@ -6,11 +6,11 @@ matrix (F - μ)ᵀ W (F - μ) = V Λ Vᵀ: the scores of any row are (f - μ) V,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.kernels.base import Kernel
 from mercer.linalg.eigen import Solver, leading_eigenpairs
@@ -18,7 +18,7 @@ from mercer.rows.sample import Sample
 from mercer.rows.source import spans
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrincipalMap:
     """Scores of a row = (its F) @ `vectors` - `offset`."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.weighted_kpca import WeightedKpca
 from mercer.factors.dense import DenseFactor, PivotFactor
@@ -15,7 +15,7 @@ from mercer.rows.sample import Sample
 from mercer.rows.source import spans
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scores:
     """What encodings look at, for some rows."""
 
@@ -52,7 +52,7 @@ class Scores:
         return None if self.feature_sums is None else self.feature_sums + self.bias[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScoreMap:
     """The sparse model: scores are (features of a row) @ coefficients + bias."""
 

@@ -11,10 +11,9 @@ so one pass for the degrees and one for the Gram matrix XᵀX is all the work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.linalg.eigen import leading_eigenpairs
 from mercer.rows.source import spans
@@ -24,7 +23,7 @@ LEAST_VALUE = 1e-10  # of the largest eigenvalue: below it there is no direction
 SAFE = 1e-6  # a Gram matrix keeps half the digits of smaller eigenvalues: QR keeps all
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WeightedKpca:
     """Leading directions: the score of a row with factor row f is f @ directions + bias."""
 

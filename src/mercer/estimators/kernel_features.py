@@ -27,13 +27,13 @@ LEAST_DRAW = 2000  # rows of the sample at least: the bandwidth looks at 1,000
 class KernelFeatures(Transformer):
     """Features whose inner products are kernel values: f(x)·f(y) ≈ k(x, y).
 
-    A linear method on these features is the kernel method, at a cost linear in the rows. Takes
-    the place of scikit-learn's Nystroem and RBFSampler: pivots drawn by what is still to explain
-    give a smaller error at the same rank, the bandwidth is chosen from the data, and the rows may
-    come from anywhere (`mercer.as_source`) in any amount. Time O(n·rank²), memory within
-    `max_memory`; a row's float64 features do not depend on the rows around it, nor on the threads.
-    Random pivots are drawn among ten rows for each of them (more do not lower the error), and
-    `trace_error` is that of these rows; greedy pivots, centres and leverage scores look at all.
+    A linear method on these features approximates the kernel method at a cost linear in the number
+    of rows. Replaces scikit-learn's Nystroem and RBFSampler: pivots drawn in proportion to the
+    remaining error give a smaller error at the same rank, the bandwidth is chosen from the data,
+    and rows can come from any source (`mercer.as_source`). Time O(n·rank²), memory within
+    `max_memory`. The float64 features of a row do not depend on the other rows passed with it, nor
+    on the number of threads. Random pivots are drawn from a sample of ten rows per pivot, and
+    `trace_error` refers to these rows; greedy pivots, centres and leverage scores use all rows.
 
     Parameters
     ----------
@@ -46,25 +46,25 @@ class KernelFeatures(Transformer):
         "cholesky", "nystrom", "fourier", "binning", "quantized" or "exact", or an object such as
         ``Nystrom(100, sampling="kmeans")``.
     rank : int, default=256
-        Number of features of a named approximation; it gives fewer where the kernel has no more.
+        Number of features of an approximation given by name; fewer if the kernel has a lower rank.
     max_memory : int, str or None, default=None
-        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+        Memory limit in bytes, or as text such as "500MB"; None is half of the free memory.
     n_jobs : int or None, default=None
-        Number of threads.
+        Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
-        1 writes progress to standard error.
+        Verbosity; 1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
+        Seed of the random numbers.
 
     Attributes
     ----------
     factor_ : Factor
-        ``factor_.rows(X)`` gives F, as `transform` does; ``factor_.trace_error`` says how good it
-        is (for Fourier features ``factor_.kernel_error``).
+        The factor; ``factor_.trace_error`` is its relative error (for Fourier features
+        ``factor_.kernel_error``).
     kernel_ : Kernel
-        The kernel with its bandwidth as a number.
+        The kernel, with the bandwidth that was used.
     report_ : Report
-        The fit report: stages, rank, error, bandwidth and why, warnings.
+        The fit report: stages, rank, error, bandwidth and warnings.
 
     Examples
     --------

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._run.frozen import frozen
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads
-from mercer._run.types import FloatArray, IdArray, RandomState
+from mercer._run.types import FloatArray, RandomState
 from mercer.estimators.base import Clusterer
 from mercer.estimators.needs import Sweep, Work, kmeans_memory
 from mercer.estimators.preparation import prepare_problem
@@ -25,8 +25,14 @@ from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
 from mercer.linalg.lloyd import Partition
 from mercer.linalg.numbering import numbering
-from mercer.partitions.assignment import FULL_SWEEPS, label_rows, refine_centers
+from mercer.partitions.assignment import (
+    FULL_SWEEPS,
+    Kept,
+    label_and_score_rows,
+    refine_centers,
+)
 from mercer.partitions.kmeans import kmeans
+from mercer.partitions.outliers import OutlierModel
 from mercer.partitions.resampling import FitEvidence, by_centers, judges
 from mercer.rows.checks import checked_weights
 from mercer.rows.distinct import EXACT_ROWS
@@ -43,12 +49,12 @@ LITTLE_EXPLAINED = 0.2  # below this the clusters are not what the user is after
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """k-means in the feature space of a kernel, for data of any size.
 
-    The kernel matrix is replaced by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F: kernel
-    k-means exactly when the rank is full, close to it long before. New rows get their F, and so
-    their label, by the same formula.
+    The kernel matrix is approximated by a factor, K ≈ F Fᵀ, and k-means runs on the rows of F. This
+    is exact kernel k-means at full rank, and close to it at much lower ranks. New rows are mapped
+    by the same formula.
 
-    Up to 100,000 distinct rows are fitted; beyond, pivots and centres come from a seeded sample
-    and up to five sweeps over all rows settle the centres. Time O(n·rank²), memory within
+    Up to 100,000 distinct rows are fitted; for more, pivots and initial centres come from a seeded
+    sample, and up to five passes over all rows improve the centres. Time O(n·rank²), memory within
     `max_memory`; labels are the same for any block size and number of threads.
 
     Parameters
@@ -61,54 +67,62 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         ``0.5 * Cosine(columns="text") + 0.5 * RBF(columns="image")``, or a function of (X, Y).
         None is the approximation's own: the Laplacian for "binning", else RBF.
     gamma : float, "auto", "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name. "auto" compares four on at most 1,500 rows and keeps
-        the one whose clusters split the fewest close neighbours: the neighbour rule of
-        `mercer.kernels.bandwidth`, widened until n_clusters equal clusters could explain half of
-        the kernel; the median distance; one between them; and four mean distances, nearly plain
-        k-means. A narrow kernel prefers small dense groups to clusters, a wide one cuts rings and
-        chains. ``RBF()`` is the same as "rbf"; sums and products of kernels take the neighbour
-        rule.
+        Bandwidth of a kernel given by name. "auto" compares four bandwidths on at most 1,500 rows,
+        from local (the neighbour rule of `mercer.kernels.bandwidth`) to nearly plain k-means (four
+        mean distances), and keeps the one whose clusters split the fewest close neighbours. A
+        narrow kernel favours small dense groups, a wide one divides rings and chains. Sums and
+        products of kernels use the neighbour rule.
     approximation : str or approximation object, default="cholesky"
         "cholesky", "nystrom", "fourier", "binning" (k-means on the 32 leading principal directions
         of the bins), "quantized" or "exact", or an object such as
         ``IncompleteCholesky(tol=1e-3)``.
     rank : int, default=256
-        Size of a named approximation.
+        Rank of an approximation given by name: its number of pivots, features or components.
+    noise : float, "auto" or None, default=None
+        Share of the rows to label -1 (noise), those with the largest outlier scores; "auto" selects
+        rows whose score is far above the typical one. None labels every row.
     n_init : int, default=1
-        Runs of k-means, of which the best is kept. A start is the best of a few short runs,
-        whose centres are moved while that helps.
+        Number of runs of k-means; the best one is kept. Each starts from the best of a few short
+        runs.
     max_iter : int, default=300
-        Sweeps of a run at most.
+        Maximum number of iterations of a run.
     tol : float, default=1e-4
-        A run ends when the centres move by less than this times the mean variance of F's columns.
+        Convergence tolerance: movement of the centres relative to the mean variance of F's columns.
     max_memory : int, str or None, default=None
-        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+        Memory limit in bytes, or as text such as "500MB"; None is half of the free memory.
     n_jobs : int or None, default=None
         Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
-        1 writes progress to standard error.
+        Verbosity; 1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws; the same seed gives the same labels.
+        Seed of the random numbers; the same seed gives the same labels.
 
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        Cluster of each row, numbered by decreasing weight; only for rows in memory (for files, use
-        ``predict(path, out=…)``).
+        Cluster of each row, numbered by decreasing size. Only for rows in memory; for files, use
+        ``predict(path, out=…)``.
     cluster_centers_ : array of shape (n_clusters, rank)
-        Centres in the factor's space.
+        Centres in the space of F.
+    exemplars_ : array of shape (n_clusters, 3)
+        Row numbers of the three most typical rows of each cluster, chosen from a sample; -1 if a
+        cluster has fewer.
+    outlier_scores_ : array of shape (n_rows,)
+        How unusual each row is in its cluster: 1 is typical, larger is more unusual. Only for rows
+        in memory.
     cluster_weights_ : array of shape (n_clusters,)
-        Total weight of each cluster.
+        Number of rows in each cluster, or the sum of their sample weights.
     inertia_ : float
-        Σ w‖f - c‖² over the sample, or over all rows after full sweeps.
+        Weighted sum of squared distances to the centres, Σ w‖f - c‖², over the sample, or over all
+        rows after full passes.
     n_iter_ : int
-        Sweeps of the run that found the centres.
+        Number of iterations of the best run.
     factor_ : Factor
         ``factor_.rows(X)`` gives F for any rows.
     kernel_ : Kernel
-        The kernel with its bandwidth as a number.
+        The kernel, with the bandwidth that was used.
     report_ : Report
-        The fit report: stages, rank, error, bandwidth and why, warnings.
+        The fit report: stages, rank, error, bandwidth, grade and warnings.
 
     References
     ----------
@@ -136,6 +150,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         "gamma": "no_validation",
         "approximation": "no_validation",
         "rank": [Interval(Integral, 1, None, closed="left")],
+        "noise": [None, Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -153,6 +168,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         gamma: Any = "auto",
         approximation: Any = "cholesky",
         rank: int = DEFAULT_RANK,
+        noise: float | str | None = None,
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -166,6 +182,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         self.gamma = gamma
         self.approximation = approximation
         self.rank = rank
+        self.noise = noise
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -203,6 +220,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 how: Any = {"n_init": self.n_init, "max_iter": self.max_iter, "tol": self.tol}
                 partition = kmeans(F, sample_weights, k, rng=rng, threads=threads, **how)
                 resampler = by_centers(F[some], sample_weights[some], k)
+                mass = factor.mass(problem.sample)
                 del F
                 factor = factor.forget_training()  # what is held goes before all rows come
             if problem.source.n_rows > EXACT_ROWS:
@@ -211,8 +229,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                         factor, problem, partition, max_iter=self.max_iter, threads=threads
                     )
             with record.stage("labels"):
-                decide = LinearScores.of_centers(factor, partition.centers).labels
-                labels, weights = label_rows(decide, k, problem, threads=threads)
+                by = LinearScores.of_centers(factor, partition.centers)
+                look, decide = partial(by.surroundings, mass), by.labels
+                scorer = self._fit_outliers(look, mass, problem, k)
+                kept, weights = label_and_score_rows(scorer, k, problem, threads=threads)
+                labels = kept.labels
             explained = _explained_share(partition, problem, factor)
             self._warn_of_centers(partition, explained, k, record)
             evidence = FitEvidence(
@@ -225,7 +246,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 explained=explained,
             )
             trust = diagnose(evidence, problem, record)
-        fit = KMeansFit(factor, partition, labels, weights, explained, trust)
+        fit = KMeansFit(factor, partition, kept, scorer.model, weights, explained, trust)
         return self._remember_fit(fit, problem, approximation, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -270,7 +291,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             )
         if not partition.is_converged:
             record.warn(
-                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+                f"k-means did not converge in max_iter={self.max_iter} iterations; raise max_iter "
+                "or tol"
             )
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
@@ -289,6 +311,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def _labeller(self) -> Any:
         return self._scores().counted_labels
 
+    def _surroundings(self, mass: FloatArray | None) -> Any:
+        return partial(self._scores().surroundings, mass)
+
     def _embedder(self) -> Any:
         return self._scores().distances
 
@@ -304,7 +329,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         """All fitted state, at once and last."""
         partition, order = fit.partition, numbering(fit.weights, fit.partition.centers)
         inertia = partition.inertia * problem.weight_unit
-        fitted = self._common_state(problem, order, fit.labels, fit.weights) | {
+        fitted = self._common_state(
+            problem,
+            order,
+            fit.kept.labels,
+            fit.weights,
+            outliers=fit.outliers,
+            scores=fit.kept.scores,
+        ) | {
             "kernel_": fit.factor.raw_kernel(),
             "factor_": fit.factor,
             "cluster_centers_": partition.centers[order],
@@ -333,13 +365,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         return tags
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KMeansFit:
     """What a fit found, before it is remembered."""
 
     factor: Any
     partition: Partition
-    labels: IdArray | None
+    kept: Kept
+    outliers: OutlierModel
     weights: FloatArray
     explained: float
     trust: Any

@@ -37,12 +37,12 @@ DEFAULT_RANK = 256
 class KernelPCA(Transformer):
     """Principal components in the kernel's space, for data of any size.
 
-    Scores are those of scikit-learn's KernelPCA up to sign and the approximation's error: the
-    kernel is centred, and the scores of a component have the sum of squares λ over the rows of the
-    fit. The eigenproblem is that of a factor, K ≈ F Fᵀ, or (``approximation="quantized"``) of
-    blocks of near rows: O(n·rank) kernel values instead of O(n²), memory within `max_memory`. Up
-    to 100,000 distinct rows take part in the fit, beyond that a seeded sample of them. A row's
-    scores do not depend on the rows around it, nor on the threads.
+    Scores equal those of scikit-learn's KernelPCA up to sign and the error of the approximation:
+    the kernel is centred, and the squared scores of a component sum to λ over the training rows.
+    The eigenproblem is that of a factor, K ≈ F Fᵀ, or (``approximation="quantized"``) of blocks of
+    close rows: O(n·rank) kernel values instead of O(n²), and memory within `max_memory`. Up to
+    100,000 distinct rows are fitted, for more a seeded sample. The scores of a row do not depend on
+    the other rows passed with it, nor on the number of threads.
 
     Parameters
     ----------
@@ -61,33 +61,33 @@ class KernelPCA(Transformer):
     eigen_solver : {"auto", "dense", "arpack", "lobpcg", "primme"}, default="auto"
         Solver of the small eigenproblem.
     fit_inverse_transform : bool, default=False
-        Fit `inverse_transform` too (dense rows): ridge regression of rows on an RBF kernel of
-        their scores, at a bandwidth of its own.
+        Fit `inverse_transform` too (dense rows only): ridge regression of rows on an RBF kernel of
+        their scores.
     alpha : float, default=1.0
-        The ridge of that regression.
+        Regularisation of that regression.
     max_memory : int, str or None, default=None
-        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+        Memory limit in bytes, or as text such as "500MB"; None is half of the free memory.
     n_jobs : int or None, default=None
-        Number of threads.
+        Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
-        1 writes progress to standard error.
+        Verbosity; 1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
+        Seed of the random numbers.
 
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
-        Of the centred kernel matrix of all rows, largest first.
+        Eigenvalues of the centred kernel matrix of all rows, largest first.
     explained_variance_ratio_ : array of shape (n_components,)
-        Their share of its trace.
+        Share of the trace of that matrix that each component explains.
     components_ : array of shape (rank, n_components)
-        Directions in the factor's space.
+        Directions in the space of F.
     offset_ : array of shape (n_components,)
-        The mean's scores.
+        Scores of the mean, subtracted from all scores.
     factor_ : Factor
         The factor.
     kernel_ : Kernel
-        The kernel with its bandwidth as a number.
+        The kernel, with the bandwidth that was used.
     report_ : Report
         The fit report.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._run.frozen import frozen
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.records import expect
 from mercer._run.threads import n_threads
-from mercer._run.types import FloatArray, IdArray, RandomState
+from mercer._run.types import FloatArray, RandomState
 from mercer.embeddings.scores import (
     ScoreMap,
     Scores,
@@ -25,6 +26,12 @@ from mercer.embeddings.scores import (
 )
 from mercer.embeddings.weighted_kpca import WeightedKpca, trimmed_weights, weighted_kpca
 from mercer.estimators.base import Clusterer
+from mercer.estimators.cluster_number import (
+    is_open,
+    least_clusters,
+    open_bounds,
+    tell_choice,
+)
 from mercer.estimators.needs import Sweep, Work, dense_memory, eigen_memory
 from mercer.estimators.preparation import prepare_problem
 from mercer.factors.base import Approximation
@@ -33,16 +40,18 @@ from mercer.factors.problem import Problem, fit_factor
 from mercer.kernels.base import Kernel
 from mercer.kernels.registry import as_kernel, is_precomputed
 from mercer.linalg.numbering import numbering
-from mercer.partitions.assignment import label_rows
+from mercer.partitions.assignment import Kept, label_and_score_rows
 from mercer.partitions.codebooks import Codebook
 from mercer.partitions.codes import CodeLabels
 from mercer.partitions.criteria import criterion
 from mercer.partitions.encode import encode
+from mercer.partitions.outliers import OutlierModel
 from mercer.partitions.resampling import JUDGES, FitEvidence, Resampler, by_scores
 from mercer.rows.checks import checked_weights
 from mercer.rows.sample import Sample, evenly, subsample
 from mercer.rows.source import Source
 from mercer.rows.weights import in_own_unit
+from mercer.selection.cluster_count import Candidate, count_clusters, count_memory
 from mercer.selection.cut_comparison import CutComparison
 from mercer.selection.grid import search_grid
 from mercer.trust.diagnosis import diagnose
@@ -50,26 +59,26 @@ from mercer.trust.diagnosis import diagnose
 DEFAULT_RANK = 256
 TRAIN_ROWS = 10_000  # more did not improve the segmentations of [novak2023]
 SEARCH_ROWS = 4000  # that make, and that judge, the models of an automatic choice
-LEAST_SEARCH_ROWS = 50  # fewer tell nothing about a bandwidth
-MOST_CLUSTERS = 12  # that n_clusters="auto" looks at
-CLEAR_SCORE, CLEAR_GAP = 0.8, 0.03  # of the best, and before the next: else a warning
+LEAST_SEARCH_ROWS = 50  # fewer tell nothing about a bandwidth or a number of clusters
+PLANNED = 15  # clusters that a plan reckons with, where their number is open
+RIVAL = 0.5  # of the probability of the best number of clusters: the criterion decides
 IGNORED = 0.01  # of the training rows without a positive degree: worth a warning
 DEGENERATE = 1e-6  # eigenvalues closer than this do not fix their eigenvectors' signs
 
 
 class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """Spectral clustering as weighted kernel PCA: a sparse model with a criterion to choose by.
+    """Spectral clustering as weighted kernel PCA: a sparse model with a selection criterion.
 
     1. A training sample is factorised, K ≈ G Gᵀ, with few pivots (the reduced set).
     2. Weighted kernel PCA on G gives K - 1 score variables (eqs. 9 and 10 of [novak2023]), and
        coefficients on the pivots that compute them for any row (eqs. 6 and 8).
-    3. An encoding of the scores names the clusters.
+    3. An encoding of the scores defines the clusters.
     4. Every row is labelled in one pass: rank kernel values each.
 
     With ``gamma="auto"`` at most 10,000 rows are clustered with five bandwidths, each with and
-    without the rows of least degree, and the clusters that split the fewest close neighbours are
-    taken. With ``n_clusters="auto"`` models of part of the rows are judged by the encoding's
-    criterion on held-out rows, one factor per bandwidth, and the best pair is taken.
+    without the rows of lowest degree, and the clusters that split the fewest close neighbours are
+    kept. With ``n_clusters="auto"`` the number is chosen as by `SpectralClustering`; the published
+    choice, by the encoding's criterion on held-out rows, is `mercer.selection.search`.
     Time O(train·rank² + n·rank), memory O(train·rank).
 
     The algorithm of [novak2023], pivot for pivot: give the bandwidth and
@@ -77,8 +86,10 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Parameters
     ----------
-    n_clusters : int or "auto", default=8
-        Number of clusters; "auto" compares 2 to 12.
+    n_clusters : int, "auto" or (int, int), default=8
+        Number of clusters, or its bounds (smallest, largest). "auto" and bounds compare partitions
+        of a sample: whether one more cluster would split close neighbours, and whether other
+        methods find the same clusters.
     kernel : str, kernel object or callable, default="rbf"
         A name, an object such as ``Chi2(10.0)``, or a function; "precomputed" for a matrix.
     gamma : float, "auto", "median" or "scale", default="auto"
@@ -88,44 +99,54 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "cholesky" (with pivots="spread": every region of the rows has a pivot), "nystrom",
         "fourier", "quantized", "exact" or an object.
     rank : int, default=256
-        Size of a named approximation.
+        Rank of an approximation given by name: its number of pivots, features or components.
     encoding : {"bas", "ams", "blf"}, default="bas"
         "bas" (directions of unbiased scores), "ams" (mean scores, soft memberships) or "blf"
-        (words of signs; not defined where eigenvalues agree).
+        (sign patterns; not defined if eigenvalues coincide).
     train_size : int, float or None, default=None
         Number or share of the rows to train on; None is min(n, 10,000). They are drawn from at
         most 100,000 distinct rows.
     kernel_cholesky : kernel object or None, default=None
-        A kernel for the factor and the eigenvectors, where the scores shall have another (the
-        second kernel parameter of [novak2023]); None is the same.
+        A different kernel for the factor and the eigenvectors (the second kernel parameter of
+        [novak2023]); None uses `kernel` for both.
     trim : float or "auto", default="auto"
-        Share of the training rows, those of least degree, that eigenvectors and clusters are made
-        without: stray rows would become clusters of their own. They are labelled like any other
-        row. "auto" compares 0 and 0.05 where the bandwidth is chosen too, and is 0 where it is
-        given.
+        Share of the training rows, those of lowest degree, left out of the eigenvectors, so that
+        stray rows do not become clusters. They are labelled like any other row. "auto"
+        compares 0 and 0.05 if the bandwidth is chosen too, and is 0 if it is given.
     balance : float, default=0.2
         η, the weight of balanced cluster sizes in the criterion.
+    noise : float, "auto" or None, default=None
+        Share of the rows to label -1 (noise), those with the largest outlier scores; "auto" selects
+        rows whose score is far above the typical one. None labels every row.
     n_init : int, default=3
-        Runs of k-means, of which the best is kept, beside the published start ("bas" only).
+        Number of runs of k-means in addition to the published start; the best one is kept ("bas"
+        only).
     max_iter : int, default=300
-        Sweeps of a run of k-means at most.
+        Maximum number of iterations of a run of k-means.
     tol : float, default=1e-4
-        A run ends when the centres move by less than this, relative to the variance.
+        Convergence tolerance of k-means: movement of the centres relative to the variance.
     max_memory : int, str or None, default=None
-        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+        Memory limit in bytes, or as text such as "500MB"; None is half of the free memory.
     n_jobs : int or None, default=None
         Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
-        1 writes progress to standard error.
+        Verbosity; 1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws; the same seed gives the same labels.
+        Seed of the random numbers; the same seed gives the same labels.
 
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        Cluster of each row, numbered by decreasing weight (rows in memory only).
+        Cluster of each row, numbered by decreasing size. Only for rows in memory; for files, use
+        ``predict(path, out=…)``.
+    exemplars_ : array of shape (n_clusters, 3)
+        Row numbers of the three most typical rows of each cluster, chosen from a sample; -1 if a
+        cluster has fewer.
+    outlier_scores_ : array of shape (n_rows,)
+        How unusual each row is in its cluster: 1 is typical, larger is more unusual. Only for rows
+        in memory.
     cluster_weights_ : array of shape (n_clusters,)
-        Total weight of each cluster.
+        Number of rows in each cluster, or the sum of their sample weights.
     n_clusters_ : int
         Number of clusters.
     eigenvalues_ : array of shape (n_clusters - 1,)
@@ -133,19 +154,22 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     coefficients_, bias_ : arrays of shapes (rank, n_clusters - 1) and (n_clusters - 1,)
         ξ and b: scores are k(X, pivots) @ ξ + b.
     degree_coefficients_ : array of shape (rank,)
-        The same for the row's degree.
+        Coefficients on the pivots that give the degree of a row.
     codebook_ : Codebook
-        The clusters: `prototypes`, `distances`, `memberships`.
+        The encoding of the clusters: `prototypes`, `distances`, `memberships`.
     pivots_ : array of shape (rank,)
         Row numbers of the reduced set.
     degrees_ : array of shape (train,)
         Low-rank degrees of the training rows (not in model files).
     trim_ : float
-        Share of the training rows that was left out (not in model files).
+        Share of the training rows that were left out (not in model files).
     n_iter_ : int
-        Sweeps of k-means on directions.
+        Number of iterations of k-means on directions.
+    n_clusters_ranking_ : list of (int, float, ...)
+        With "auto" or bounds, the numbers of clusters that were compared, best first, each with its
+        probability and the evidence, as of `SpectralClustering`; else empty.
     selection_ : Selection or None
-        The comparison behind an automatic choice.
+        The comparison of bandwidths, where gamma="auto".
     factor_ : Factor
         The factor.
     kernel_ : Kernel
@@ -180,8 +204,18 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "n_iter_": "int",
         "selection_": "mercer.selection.result:Selection or None",
     }
+    _optional_fields: ClassVar[dict[str, Any]] = Clusterer._optional_fields | {
+        "n_clusters_ranking_": "list of tuple",
+    }
+    _has_memberships = True
+    _usual_pivots = "spread"
     _parameter_constraints = {  # noqa: RUF012
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_clusters": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            tuple,
+            list,
+        ],
         "kernel": "no_validation",
         "gamma": "no_validation",
         "approximation": "no_validation",
@@ -195,6 +229,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "kernel_cholesky": "no_validation",
         "trim": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "balance": [Interval(Real, 0, 1, closed="both")],
+        "noise": [None, Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -206,7 +241,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def __init__(
         self,
-        n_clusters: int | str = 8,
+        n_clusters: int | str | tuple[int, int] = 8,
         *,
         kernel: Any = "rbf",
         gamma: Any = "auto",
@@ -217,6 +252,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         kernel_cholesky: Any = None,
         trim: float | str = "auto",
         balance: float = 0.2,
+        noise: float | str | None = None,
         n_init: int = 3,
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -235,6 +271,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.kernel_cholesky = kernel_cholesky
         self.trim = trim
         self.balance = balance
+        self.noise = noise
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -254,7 +291,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Cluster the rows of X (anything `mercer.as_source` takes)."""
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
-        least_rows = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        least_rows = least_clusters(self.n_clusters)
         approximation, kernel = self._parts(least_rows)
         with self._running():
             problem = prepare_problem(
@@ -285,9 +322,12 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             with record.stage("clusters"):
                 labeller, n_iter = self._encode(model, core, k, record, rng=rng)
             with record.stage("labels"):
-                labels, weights = label_rows(
-                    labeller.labels, len(labeller.codebook), problem, threads=threads
-                )
+                held = factor if self.kernel_cholesky is None else labeller.factor
+                mass, k = held.mass(train.sample), len(labeller.codebook)
+                look = partial(labeller.surroundings, mass)
+                scorer = self._fit_outliers(look, mass, problem, k)
+                kept, weights = label_and_score_rows(scorer, k, problem, threads=threads)
+                labels = kept.labels
             self._warn_of_spectrum(found, len(train.sample), len(labeller.codebook), record)
             trust = diagnose(
                 FitEvidence(
@@ -303,7 +343,9 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 record,
             )
         degrees = found.degrees(factor.training_rows) * problem.weight_unit
-        fit = KscFit(labeller, found.values, degrees, labels, weights, choice, n_iter, trust)
+        fit = KscFit(
+            labeller, found.values, degrees, kept, scorer.model, weights, choice, n_iter, trust
+        )
         return self._remember_fit(fit, problem, approximation, factor, record)
 
     def transform(self, X: Any) -> FloatArray:
@@ -383,13 +425,13 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 "use approximation='cholesky', or SpectralClustering for graphs and bins"
             )
         if self.approximation == "cholesky":
-            approximation.set_params(pivots="spread")
+            approximation.set_params(pivots=self._usual_pivots)
         kernel = kernel_for(approximation, self.kernel, self.gamma)
         approximation.check_clusters(n_clusters)
         second = self.kernel_cholesky
         if second is not None and (is_precomputed(self.kernel) or is_precomputed(second)):
             raise ValueError(
-                "kernel_cholesky needs rows that both kernels can look at, but one of them is "
+                "kernel_cholesky needs rows that both kernels can evaluate, but one of them is "
                 "precomputed"
             )
         if second is not None and kernel.scales_rows != as_kernel(second).scales_rows:
@@ -445,35 +487,55 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         rng: np.random.Generator,
         threads: int,
     ) -> Choice:
-        """The kernel, the number of clusters and the trim: as given, by the criterion, by cuts."""
-        n = len(problem.sample)
-        is_auto = self.n_clusters == "auto"
-        asked = 2 if is_auto else self._feasible_clusters(int(self.n_clusters), problem, record)
+        """The number of clusters, the bandwidth and the trim: as given, or by evidence."""
+        is_auto, least = is_open(self.n_clusters), least_clusters(self.n_clusters)
         gammas = problem.gammas_around() if self._seeks_gamma(approximation) else ()
-        trim = 0.0 if self.trim == "auto" else float(self.trim)
-        if asked == 1 or n < max(LEAST_SEARCH_ROWS, 5 * asked) or not (is_auto or gammas):
-            if is_auto:
-                asked = min(asked, n)
-                record.warn(
-                    f"{n} distinct rows are too few to compare numbers of clusters; {asked} "
-                    "clusters were made: choose n_clusters yourself"
-                )
-            return Choice(problem, asked, trim)
-        given = Choice(problem, asked, trim)
         how: Any = {"rng": rng, "threads": threads}
+        ranking: list[Candidate] = []
+        if is_auto and len(problem.sample) < LEAST_SEARCH_ROWS:
+            least = min(max(least, 2), len(problem.sample))
+            record.warn(
+                f"{len(problem.sample)} distinct rows are too few to compare numbers of clusters; "
+                f"{least} clusters were made: choose n_clusters yourself"
+            )
+        elif is_auto:
+            ranking = self._rank_numbers(problem, approximation, gammas, record, **how)
+        wanted = ranking[0].n_clusters if ranking else least
+        asked = self._feasible_clusters(wanted, problem, record)
+        given = Choice(problem, asked, 0.0 if self.trim == "auto" else float(self.trim), ranking)
+        if asked == 1 or len(problem.sample) < max(LEAST_SEARCH_ROWS, 5 * asked) or not gammas:
+            return given
         compares_cuts = self._comparison(approximation, asked).is_possible(len(train))
-        uses_criterion = self.kernel_cholesky is not None or not compares_cuts
-        if not (is_auto or uses_criterion):
+        if self.kernel_cholesky is None and compares_cuts:
             found = self._choose_by_cut(given, train, approximation, gammas, record, **how)
             return self._with_own_bandwidth(given, record) if found is None else found
-        chosen = self._choose_by_criterion(given, approximation, gammas, record, **how)
-        best = None if chosen.selection is None else chosen.selection.best
-        if uses_criterion or best is None or best.gamma is None:
-            return chosen
-        trimmed = self._choose_by_cut(chosen, train, approximation, (best.gamma,), record, **how)
-        if trimmed is None:
-            return chosen
-        return replace(chosen, trim=trimmed.trim, seed=trimmed.seed)
+        return self._choose_by_criterion(given, approximation, gammas, record, **how)
+
+    def _rank_numbers(
+        self,
+        problem: Problem,
+        approximation: Any,
+        gammas: tuple[float, ...],
+        record: Recorder,
+        **how: Any,
+    ) -> list[Candidate]:
+        """Numbers of clusters, the best first; the encoding's criterion decides among rivals."""
+        least, most = open_bounds(self.n_clusters)
+        found = count_clusters(problem.kernel, problem.sample, max(least, 2), most)
+        rivals = [one for one in found if one.probability >= RIVAL * found[0].probability]
+        is_clear = False
+        if len(rivals) > 1:
+            sizes = tuple(sorted(one.n_clusters for one in rivals))
+            selection = self._search(
+                problem, approximation, sizes, gammas, n_most=SEARCH_ROWS, **how
+            )
+            if selection.is_feasible:
+                chosen = selection.best.n_clusters
+                is_clear = selection.is_clear
+                found.sort(key=lambda one: one.n_clusters != chosen)
+        if found:
+            tell_choice(found, record, is_clear=is_clear)
+        return found
 
     def _choose_by_cut(
         self,
@@ -529,24 +591,20 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         rng: np.random.Generator,
         threads: int,
     ) -> Choice:
-        """The number of clusters and the bandwidth by the encoding's criterion."""
-        problem, is_auto = given.problem, self.n_clusters == "auto"
-        most = min(MOST_CLUSTERS, len(problem.sample) // 5)
-        sizes = tuple(range(2, most + 1)) if is_auto else (given.n_clusters,)
+        """The bandwidth by the encoding's criterion."""
+        problem, sizes = given.problem, (given.n_clusters,)
         selection = self._search(
             problem, approximation, sizes, gammas, rng=rng, threads=threads, n_most=SEARCH_ROWS
         )
-        if not is_auto and not selection.is_feasible:
+        if not selection.is_feasible:
             return self._with_own_bandwidth(given, record)
-        best = selection.demand_feasible().best
-        if best.gamma is not None:
-            words = f"gamma by the criterion {self.encoding}, around the neighbour rule"
-            kernel = problem.with_gamma(best.gamma)
-            problem = replace(problem, kernel=kernel, bandwidth=words)
-        record.note(_selection_note(selection, is_auto=is_auto))
-        if is_auto:
-            _warn_of_rivals(selection, record)
-        return replace(given, problem=problem, n_clusters=best.n_clusters, selection=selection)
+        best = selection.best
+        words = f"gamma by the criterion {self.encoding}, around the neighbour rule"
+        kernel = problem.with_gamma(best.gamma)
+        record.note(_selection_note(selection))
+        return replace(
+            given, problem=replace(problem, kernel=kernel, bandwidth=words), selection=selection
+        )
 
     def _with_own_bandwidth(self, given: Choice, record: Recorder) -> Choice:
         """What was given, where no candidate makes clusters."""
@@ -647,11 +705,12 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         codebook = encoded.codebook
         if not encoded.is_settled:
             record.warn(
-                f"k-means still moved after max_iter={self.max_iter} sweeps; raise max_iter or tol"
+                f"k-means did not converge in max_iter={self.max_iter} iterations; raise max_iter "
+                "or tol"
             )
         if len(codebook) < k:
             record.warn(
-                f"the scores have only {len(codebook)} different words of signs for "
+                f"the scores have only {len(codebook)} different sign patterns for "
                 f"n_clusters={k}; {len(codebook)} clusters were made: use encoding='bas'"
             )
         return CodeLabels(factor, model.leading(len(codebook)), codebook), encoded.n_iter
@@ -681,16 +740,18 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return CodeLabels(self.factor_, model, self.codebook_)
 
     def _planned_work(self, source: Source, sample_rows: int) -> Work:
-        k = 1 if self.n_clusters == "auto" else int(self.n_clusters)
+        k = 1 if is_open(self.n_clusters) else least_clusters(self.n_clusters)
         n_train, trial = self._n_train(sample_rows), clone(self)
         if isinstance(self.train_size, Integral):
             trial.set_params(train_size=None)
-        solving = partial(eigen_memory, MOST_CLUSTERS if self.n_clusters == "auto" else k)
+        solving = partial(eigen_memory, PLANNED if is_open(self.n_clusters) else k)
         sweeps, approximation = (Sweep("labels"),), self._parts(k)[0]
         compared = 0
         if self._seeks_gamma(approximation):
             shape = n_train, source.n_features, source.dtype.itemsize
             compared = self._comparison(approximation, k).memory(*shape, n_threads(self.n_jobs))
+        if is_open(self.n_clusters):
+            compared = max(compared, count_memory(sample_rows))
         return Work(
             approximation, n_train, sweeps, k, trial, solving, dense_memory, before=compared
         )
@@ -700,6 +761,9 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _labeller(self) -> Any:
         return self._fitted_labeller().counted_labels
+
+    def _surroundings(self, mass: FloatArray | None) -> Any:
+        return partial(self._fitted_labeller().surroundings, mass)
 
     def _embedder(self) -> Any:
         return self._fitted_labeller().scores
@@ -711,7 +775,14 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         order = numbering(fit.weights, fit.labeller.codebook.prototypes)
         by = fit.labeller.reordered(order)
         k = len(by.codebook)
-        fitted = self._common_state(problem, order, fit.labels, fit.weights) | {
+        fitted = self._common_state(
+            problem,
+            order,
+            fit.kept.labels,
+            fit.weights,
+            outliers=fit.outliers,
+            scores=fit.kept.scores,
+        ) | {
             "kernel_": by.factor.raw_kernel(),
             "factor_": by.factor,
             "eigenvalues_": fit.eigenvalues[: max(k - 1, 0)],
@@ -721,6 +792,7 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             "codebook_": by.codebook,
             "degrees_": fit.degrees,
             "n_clusters_": k,
+            "n_clusters_ranking_": [candidate.entry() for candidate in fit.choice.ranking],
             "n_iter_": fit.n_iter,
             "selection_": fit.choice.selection,
             "trim_": fit.choice.trim,
@@ -748,25 +820,27 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """What a fit works with."""
 
     problem: Problem  # its kernel has the bandwidth
     n_clusters: int
     trim: float  # share of the training rows that take no part
+    ranking: list[Candidate]  # numbers of clusters with the evidence for each, where it was open
     selection: Any = None  # the comparison behind it
     seed: int | None = None  # of the draws that led to the judged clusters
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KscFit:
     """What a fit found, before it is remembered."""
 
     labeller: CodeLabels
     eigenvalues: FloatArray
     degrees: FloatArray
-    labels: IdArray | None
+    kept: Kept
+    outliers: OutlierModel
     weights: FloatArray
     choice: Choice
     n_iter: int
@@ -801,27 +875,10 @@ def _cut_note(selection: Any) -> str:
     )
 
 
-def _warn_of_rivals(selection: Any, record: Recorder) -> None:
-    """Say so where the number of clusters is not clear."""
-    best, *others = selection.ranking()
-    if best.score >= CLEAR_SCORE and (not others or others[0].score < best.score - CLEAR_GAP):
-        return
-    words = ", ".join(f"{c.n_clusters} ({c.score:.2f})" for c in (best, *others[:3]))
-    record.warn(
-        f"the number of clusters is not clear: the best scores are {words}; look at selection_ and "
-        "choose n_clusters yourself"
-    )
-
-
-def _selection_note(selection: Any, *, is_auto: bool) -> str:
-    """How the number of clusters and the bandwidth were chosen."""
-    best, others = selection.best, selection.ranking()[1:3]
-    what = f"n_clusters={best.n_clusters}" if is_auto else ""
-    if best.gamma is not None:
-        what += f"{' and ' if what else ''}gamma={best.gamma:.4g}"
-    rivals = ", ".join(f"{rival.n_clusters} ({rival.score:.2f})" for rival in others)
+def _selection_note(selection: Any) -> str:
+    """How the bandwidth was chosen."""
+    best = selection.best
     return (
-        f"{what} by the criterion {selection.criterion} ({best.score:.2f}) on "
+        f"gamma={best.gamma:.4g} by the criterion {selection.criterion} ({best.score:.2f}) on "
         f"{selection.n_validation:,} rows, models made on {selection.n_train:,} others"
-        + (f"; next: {rivals}" if rivals else "")
     )

@@ -8,13 +8,14 @@ of rows get what the others leave.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer._run.budget import Budget
+from mercer._run.frozen import frozen
 from mercer._run.threads import n_threads
 from mercer.partitions.resampling import JUDGES
 from mercer.rows.distinct import row_hashes, sample_size
@@ -30,7 +31,7 @@ SHUFFLED = 50  # numpy draws from this many times the sample by a list of all ro
 Memory: TypeAlias = Callable[[Any, int, int], int]  # of an approximation, rows and itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sweep:
     """A pass over all rows once a sample has chosen; it works as hard as a label costs."""
 
@@ -39,7 +40,7 @@ class Sweep:
     most: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """What one kind of estimator does with its rows."""
 
@@ -51,10 +52,11 @@ class Work:
     solving: Memory | None = None  # bytes after the factor is made
     kept: Memory | None = None  # the same: bytes that stay to the end
     sample_rows: int | None = None  # that are kept of the drawn ones; None: all
+    wanted_rows: int = 0  # of the sample, for very many clusters
     before: int = 0  # bytes beside the sample, before the factor is made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Needs:
     """Bytes that a fit holds, stage by stage."""
 
@@ -79,7 +81,7 @@ class Needs:
 
     @property
     def n_drawn(self) -> int:
-        return sample_size(self.source.n_rows, self.source.n_features)
+        return sample_size(self.source.n_rows, self.source.n_features, self.work.wanted_rows)
 
     @property
     def n_sample(self) -> int:
@@ -114,14 +116,14 @@ class Needs:
         near = min(self.n_sample, LOOKED_AT)
         pairs, few_pairs = 8 * near * (near + 64), 8 * near * 2 * 64  # all, and for a few rows
         tile = min(TILE, self.source.n_rows)
-        on_tile = approximation.label_memory(n, d, tile) + 16 * tile * (d + work.n_clusters)
+        on_tile = approximation.label_memory(n, d, tile) + 16 * tile * (d + 2 * work.n_clusters)
         labelling = self.threads * on_tile
         made = approximation.memory(n, d, itemsize) + (self.threads - 1) * on_tile
         solved = 0 if work.solving is None else work.solving(approximation, n, itemsize)
         kept = 0 if work.kept is None else work.kept(approximation, n, itemsize)
         again = approximation.eigen_memory(min(n, JUDGES), work.n_clusters, 8)
         passes = self.reading(block_rows) + labelling if work.sweeps else 0
-        labels = 8 * self.source.n_rows if self.source.in_memory and work.sweeps else 0
+        labels = 16 * self.source.n_rows if self.source.in_memory and work.sweeps else 0
         judging = pairs + again if work.n_clusters > 1 else 0
         sample = (row_bytes(self.source) + 24) * self.n_sample + self.resting
         after = kept + labels + max(passes, judging)
@@ -172,7 +174,7 @@ def _readable(estimator: Any, source: Source, budget: Budget, *, has_weights: bo
     needs = Needs.of(work, source, n_threads(estimator.n_jobs), has_weights=has_weights)
     budget.demand(
         needs.reading(TILE),
-        what=f"reading {type(source).__name__} a chunk or partition at a time",
+        what="reading the rows, a chunk or partition at a time,",
         advice="raise max_memory, or save the rows in smaller chunks (x.rechunk, df.repartition; "
         "of Parquet: smaller pages, without dictionaries)",
     )

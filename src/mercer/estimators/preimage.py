@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, stored
 from mercer._run.types import FloatArray
 from mercer.kernels.exponential import RBF
@@ -15,7 +14,7 @@ from mercer.rows.source import spans
 MOST_CENTERS = 1000  # rows whose scores the regression is anchored at
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreImage(Record):
     """x ≈ k(z, centers) @ coefficients + mean."""
 

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from mercer._run.budget import Budget
 from mercer._run.recorder import Recorder
-from mercer._run.types import FloatArray
+from mercer._run.threads import n_threads
+from mercer._run.types import FloatArray, IdArray
 from mercer.estimators.needs import demand_sample, demand_start
 from mercer.factors.problem import Problem
 from mercer.kernels.bandwidth import describe_bandwidth
@@ -24,7 +25,7 @@ from mercer.kernels.registry import as_kernel
 from mercer.partitions.quality import SAMPLE_ROWS
 from mercer.rows.arrays import ArraySource
 from mercer.rows.checks import checked_source, checked_weights
-from mercer.rows.data_summary import summarize_data
+from mercer.rows.data_summary import summarize_data, uneven_columns
 from mercer.rows.distinct import EXACT_ROWS, distinct_rows
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, take
@@ -33,6 +34,7 @@ from mercer.rows.source import Source
 from mercer.rows.summary import Columns, Summary, summarize
 from mercer.rows.weights import in_own_unit
 
+UNIT = 4e-3  # of a length of 1, which half precision and rounding to 8 bits leave
 SINGLE_RANGE = (1e-9, 1e9)  # float32 works within, where a kernel needs rows in their own units
 
 
@@ -47,6 +49,7 @@ def prepare_problem(
     least_mean: float = 0.0,
     least_rows: int = 1,
     most_rows: int | None = None,
+    wanted_rows: int = 0,
     is_used: bool = True,
     takes_graph: bool = False,
 ) -> Problem:
@@ -54,7 +57,7 @@ def prepare_problem(
 
     `least_mean`: the mean similarity that an automatic bandwidth must reach (see Kernel.resolve).
     `least_rows`: as many rows as clusters are asked for. `most_rows`: a sample of so many is
-    enough. `kernel`: instead of the estimator's.
+    enough. `wanted_rows`: so many are wanted of more. `kernel`: instead of the estimator's.
     `is_used`: whether the kernel will be evaluated, or only tells how rows are to be formatted.
     `takes_graph`: whether a precomputed matrix may be sparse.
     """
@@ -74,15 +77,18 @@ def prepare_problem(
             )
         record.gives_back = source.n_rows > EXACT_ROWS or not source.in_memory
         needs, block_rows = demand_start(estimator, source, budget, has_weights=weights is not None)
-        summary = summarize(source, block_rows=block_rows, weights=weights)
+        threads = n_threads(estimator.n_jobs)
+        summary = summarize(source, block_rows=block_rows, weights=weights, threads=threads)
         check_values(kernel, summary, Columns.of(source))
     with record.stage("sample"):
         if kernel.is_precomputed:
             sample, kernel = _precomputed_sample(source, weights, takes_graph)
         else:
+            size = most_rows, wanted_rows
             sample = _sample(
-                source, weights, kernel, summary, most_rows, unit_length=unit_length, rng=rng
+                source, weights, kernel, summary, size, unit_length=unit_length, rng=rng
             )
+            _note_unit_rows(source, sample, record, is_scaled=unit_length)
             kernel = kernel.in_units(sample.format.exponent)
         demand_sample(needs, budget, len(sample))
     with record.stage("kernel"):
@@ -93,17 +99,23 @@ def prepare_problem(
                 record.warn(text)
             if sample.format.dtype == np.float32 and not is_resolved(kernel, sample.rows):
                 sample = sample.in_double()
+    is_isotropic = (kernel.is_gaussian or kernel.has_bins) and kernel.columns is None
+    if is_isotropic and (words := uneven_columns(source, sample)) is not None:
+        record.note(words)
     data = summarize_data(source, sample, summary)
     return Problem(source, weights, sample, kernel, bandwidth, budget, block_rows, data, unit)
 
 
-def sampled_rows(problem: Problem) -> Rows:
-    """A few rows of the sample as they came: the sample has an order of its own, by hash."""
+def sampled_rows(problem: Problem, most: int = SAMPLE_ROWS) -> tuple[IdArray, Rows]:
+    """A few rows of the sample as they came, and their places there, by ascending row number.
+
+    The sample has an order of its own, by hash: its first rows are a draw.
+    """
     sample = problem.sample
-    few = sample.ids[:SAMPLE_ROWS]
+    places = np.argsort(sample.ids[:most], kind="stable")
     if problem.source.in_memory:
-        return problem.source.take(np.sort(few))
-    return sample.format.undo(take(sample.rows, np.arange(len(few))))
+        return places, problem.source.take(sample.ids[places])
+    return places, sample.format.undo(take(sample.rows, places))
 
 
 def _sample(
@@ -111,13 +123,14 @@ def _sample(
     weights: FloatArray | None,
     kernel: Kernel,
     summary: Summary,
-    most_rows: int | None,
+    size: tuple[int | None, int],
     *,
     unit_length: bool,
     rng: np.random.Generator,
 ) -> Sample:
     unit = summary.exponent(is_centred=False)
-    chosen = distinct_rows(source, weights, rng=rng, most=most_rows, exponent=unit)
+    most, wanted = size
+    chosen = distinct_rows(source, weights, rng=rng, most=most, wanted=wanted, exponent=unit)
     single = source.dtype == np.float32 and (
         kernel.has_units
         or summary.extent == 0
@@ -129,6 +142,22 @@ def _sample(
     row_format = RowFormat.centred(chosen.rows, dtype, movable, exponent, unit_length=unit_length)
     rows: Rows = row_format.apply_in_place(chosen.rows)
     return Sample(rows, chosen.weights, chosen.ids, row_format, chosen.inverse)
+
+
+def _note_unit_rows(source: Source, sample: Sample, record: Recorder, *, is_scaled: bool) -> None:
+    """Say so where rows have unit length as they came, which embeddings often have."""
+    if source.in_memory:
+        raw = source.take(np.sort(sample.ids[:SAMPLE_ROWS]))
+    elif is_scaled:  # lengths were not kept
+        return
+    else:
+        raw = sample.format.undo(take(sample.rows, np.arange(min(len(sample), SAMPLE_ROWS))))
+    if not isinstance(raw, np.ndarray):
+        return
+    lengths = np.sqrt(np.einsum("ij,ij->i", raw, raw, dtype=np.float64))
+    if raw.shape[1] > 1 and np.abs(lengths - 1.0).max(initial=0.0) < UNIT:
+        more = "" if is_scaled else ": their distances are those of angles, as with kernel='cosine'"
+        record.note(f"rows already have unit length{more}")
 
 
 def format_exponent(kernel: Kernel, summary: Summary, rows: Rows) -> int:

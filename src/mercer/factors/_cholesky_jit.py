@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._run.jit import jit
+from mercer._run.jit import inlined, jit
 
 
 @jit
@@ -18,21 +18,19 @@ def subtract_squares(F, residual):  # residual: INOUT (n,) float64
         residual[i] = max(residual[i] - total, 0.0)
 
 
-@jit
+@inlined
 def eliminate(S, L, left, q, j):  # L: INOUT (size, m), row q; left: INOUT (m,)
     """Row q of the small factor, with candidate j as its pivot, and what is left after it."""
-    row = L[q]
-    for i in range(row.shape[0]):
-        row[i] = S[i, j]
+    for i in range(L.shape[1]):
+        L[q, i] = S[i, j]
     for p in range(q):
         c = L[p, j]
-        before = L[p]
-        for i in range(row.shape[0]):
-            row[i] -= before[i] * c
+        for i in range(L.shape[1]):
+            L[q, i] -= L[p, i] * c
     root = np.sqrt(left[j])
-    for i in range(row.shape[0]):
-        row[i] /= root
-        left[i] -= row[i] * row[i]
+    for i in range(L.shape[1]):
+        L[q, i] /= root
+        left[i] -= L[q, i] * L[q, i]
     left[j] = -np.inf
 
 
@@ -40,7 +38,10 @@ def eliminate(S, L, left, q, j):  # L: INOUT (size, m), row q; left: INOUT (m,)
 def take_largest(S, left, least, floor, L, order):  # left, L: INOUT; order: OUT (size,)
     """Candidates of the largest residual, one after the other; how many were taken."""
     for q in range(order.shape[0]):
-        j = left.argmax()
+        j = 0
+        for i in range(1, left.shape[0]):
+            if left[i] > left[j]:
+                j = i
         if left[j] <= least and (q > 0 or left[j] <= floor):
             return q
         eliminate(S, L, left, q, j)

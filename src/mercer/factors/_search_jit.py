@@ -4,164 +4,261 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._run.jit import jit
+from mercer._run.jit import inlined, jit
 
 FAR = 1e300
+GROUPS = 128  # of sums, whose least bound the smallest of all
+HALVINGS = 12  # of the interval in which the bound is sought
+SINGLE_ROUNDING = 1e-5  # of float32 products, relative to squared lengths
 
 
-@jit
-def insert(value, item, values, items):  # values, items: INOUT (m,), ascending by (value, item)
+@inlined
+def clear(values, items, i):  # values, items: INOUT (n, m), row i
+    """Nothing is found yet."""
+    for q in range(values.shape[1]):
+        values[i, q] = FAR
+        items[i, q] = -1
+
+
+@inlined
+def insert(value, item, values, items, i):  # values, items: INOUT (n, m), row i ascending
     """Keep the m smallest, ties by the smaller item."""
-    q = values.shape[0] - 1
-    if value > values[q] or (value == values[q] and item > items[q]):
-        return
-    while q > 0 and (values[q - 1] > value or (values[q - 1] == value and items[q - 1] > item)):
-        values[q] = values[q - 1]
-        items[q] = items[q - 1]
-        q -= 1
-    values[q] = value
-    items[q] = item
+    q = values.shape[1] - 1
+    if not (value > values[i, q] or (value == values[i, q] and item > items[i, q])):
+        while q > 0 and (
+            values[i, q - 1] > value or (values[i, q - 1] == value and items[i, q - 1] > item)
+        ):
+            values[i, q] = values[i, q - 1]
+            items[i, q] = items[i, q - 1]
+            q -= 1
+        values[i, q] = value
+        items[i, q] = item
 
 
-@jit
-def squared_distance(x, y):
-    total = 0.0
-    for j in range(x.shape[0]):
-        t = np.float64(x[j]) - y[j]
+@inlined
+def squared_distance(Z, i, L, j):
+    """‖z_i - l_j‖²."""
+    z, l, total = Z[i], L[j], 0.0
+    for a in range(z.shape[0]):
+        t = z[a] - l[a]
         total += t * t
     return total
 
 
 @jit
-def nearest_by_products(Z, L, products, norms, rounding, extra, idx, dist, is_sure):
+def nearest_by_products(
+    Z, L, products, norms, longest, rounding, values, items, idx, dist, is_sure
+):
     """The m nearest landmarks of each row. idx, dist: OUT (n, m), is_sure: OUT (n,).
 
-    `products` (z·l, maybe in float32) proposes m + extra candidates; their distances are then
-    computed directly in float64. A row is sure if no landmark beside the candidates can be as near
-    as the m-th of them, whatever rounding did to its product: then the answer depends on the row
-    alone. |fl(z·l) - z·l| ≤ rounding·‖z‖‖l‖, and ‖l‖² is off by less than rounding·‖l‖².
+    `products` (z·l, maybe in float32) proposes candidates, as many as values and items (scratch,
+    (1, m + extra)) have room for; their distances are then computed directly in float64. A row is
+    sure if no landmark beside the candidates can be as near as the m-th of them, whatever rounding
+    did to its product: then the answer depends on the row alone.
+    |fl(z·l) - z·l| ≤ rounding·‖z‖‖l‖, and ‖l‖² is off by less than rounding·‖l‖².
     """
-    m = idx.shape[1]
-    n_candidates = min(m + extra, L.shape[0])
-    values = np.empty(n_candidates)
-    items = np.empty(n_candidates, np.int64)
-    longest = 0.0
-    for j in range(norms.shape[0]):
-        longest = max(longest, norms[j])
-    longest = np.sqrt(longest)
+    m, n_candidates = idx.shape[1], values.shape[1]
     for i in range(Z.shape[0]):
-        values[:] = FAR
-        items[:] = -1
+        clear(values, items, 0)
         worst = FAR
         for j in range(L.shape[0]):
             value = norms[j] - 2.0 * np.float64(products[i, j])
             if value < worst:
-                insert(value, j, values, items)
-                worst = values[n_candidates - 1]
-        dist[i, :] = FAR
-        idx[i, :] = -1
+                insert(value, j, values, items, 0)
+                worst = values[0, n_candidates - 1]
+        clear(dist, idx, i)
         n_found = 0
         for c in range(n_candidates):
-            j = items[c]
+            j = items[0, c]
             if j >= 0:
-                insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
+                insert(squared_distance(Z, i, L, j), j, dist, idx, i)
                 n_found += 1
         length = 0.0
         for a in range(Z.shape[1]):
-            length += Z[i, a] * Z[i, a]
+            length += np.float64(Z[i, a]) * Z[i, a]
         error = rounding * (length + 2.0 * longest * (np.sqrt(length) + longest))
-        nearest_other = values[n_candidates - 1] + length - error
+        nearest_other = values[0, n_candidates - 1] + length - error
         is_all = n_candidates == L.shape[0]
         is_sure[i] = n_found == n_candidates and (is_all or nearest_other > dist[i, m - 1])
 
 
 @jit
-def nearest_of_all(Z, L, rows, idx, dist):  # idx, dist: INOUT (n, m)
-    """The m nearest landmarks of some rows, by their distances to all."""
-    for i in rows:
-        dist[i, :] = FAR
-        idx[i, :] = -1
-        for j in range(L.shape[0]):
-            insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
+def propose(products, lengths, first, n_rows, least, values, items):
+    """Keep the c smallest of products[i, j] + lengths[j] of each row, ties by the smaller number.
+
+    Of every GROUPS-th sum the least is found first: a number that c of these do not exceed bounds
+    the c smallest of all, and only groups that reach below it are looked at.
+    products: INOUT, becomes the sums; values, items: INOUT (≥ n_rows, c), ascending, items numbered
+    from `first`; least: scratch (GROUPS,)
+    """
+    last, n_all = values.shape[1] - 1, lengths.shape[0]
+    n_whole = n_all // GROUPS * GROUPS
+    for i in range(n_rows):
+        sums = products[i]
+        least[:] = np.inf
+        for s in range(n_whole // GROUPS):
+            for g in range(GROUPS):
+                value = sums[s * GROUPS + g] + lengths[s * GROUPS + g]
+                sums[s * GROUPS + g] = value
+                least[g] = min(value, least[g])
+        for j in range(n_whole, n_all):
+            sums[j] += lengths[j]
+            least[j - n_whole] = min(sums[j], least[j - n_whole])
+        low, bound = least[0], least[0]
+        for g in range(GROUPS):
+            low, bound = min(low, least[g]), max(bound, least[g])
+        for _ in range(HALVINGS):
+            middle, n_small = np.float32(0.5) * (low + bound), 0
+            for g in range(GROUPS):
+                n_small += 1 if least[g] <= middle else 0
+            if n_small <= last:
+                low = middle
+            else:
+                bound = middle
+                if n_small <= last + 4:
+                    break
+        bound = min(bound, values[i, last])
+        for g in range(GROUPS):
+            if least[g] <= bound:
+                for j in range(g, n_all, GROUPS):
+                    if sums[j] <= bound:
+                        insert(sums[j], first + j, values, items, i)
 
 
 @jit
-def cell_candidates(low, step, shape, L, m, parent_ptr, parent_items, ratio, parent_shape):
-    """For each cell of a grid, the landmarks that can be among the m nearest of a point in it.
+def nearest_of_candidates(Z, L, n_leading, longest, values, items, idx, dist, is_sure):
+    """The m nearest of the candidates of each row. idx, dist: OUT (n, m), is_sure: OUT (n,).
 
-    They lie within (m-th distance from the centre) + 2 · (half diagonal) of the centre. A coarser
-    grid's lists (ratio cells per side; 0: none) bound the search.
+    A row is sure if its candidates differ by more than rounding does in float32. Four at a time
+    are measured in float64 (their number is a multiple of four), as many as there are sums that do
+    not wait for each other.
     """
-    d, n_cells = L.shape[1], shape[0] * shape[1] * shape[2]
+    n_candidates = values.shape[1]
+    for i in range(Z.shape[0]):
+        z, length = Z[i], 0.0
+        for a in range(n_leading):
+            length += np.float64(z[a]) * z[a]
+        longer = np.sqrt(length) + longest
+        low, high = np.float64(values[i, 0]), np.float64(values[i, n_candidates - 1])
+        is_sure[i] = (
+            high - low > SINGLE_ROUNDING * longer * longer and low > -np.inf and high < np.inf
+        )
+        if is_sure[i]:
+            clear(dist, idx, i)
+            for c in range(0, n_candidates, 4):
+                j0, j1, j2, j3 = items[i, c], items[i, c + 1], items[i, c + 2], items[i, c + 3]
+                l0, l1, l2, l3 = L[j0], L[j1], L[j2], L[j3]
+                s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+                for a in range(z.shape[0]):
+                    x = np.float64(z[a])
+                    t0, t1, t2, t3 = x - l0[a], x - l1[a], x - l2[a], x - l3[a]
+                    s0 += t0 * t0
+                    s1 += t1 * t1
+                    s2 += t2 * t2
+                    s3 += t3 * t3
+                insert(s0, j0, dist, idx, i)
+                insert(s1, j1, dist, idx, i)
+                insert(s2, j2, dist, idx, i)
+                insert(s3, j3, dist, idx, i)
+
+
+@jit
+def nearest_of_all(Z, L, rows, idx, dist):  # idx, dist: INOUT (n, m)
+    """The m nearest landmarks of some rows, by their distances to all."""
+    for r in range(rows.shape[0]):
+        i = rows[r]
+        clear(dist, idx, i)
+        for j in range(L.shape[0]):
+            insert(squared_distance(Z, i, L, j), j, dist, idx, i)
+
+
+@inlined
+def sort_list(keys, items, start, n):  # keys: INOUT (≥ n,); items: INOUT, from `start` on
+    """Shell's sort of n items by their keys."""
+    gap = n
+    while gap > 1:
+        gap = max(5 * gap // 11, 1)
+        for e in range(gap, n):
+            key, item, q = keys[e], items[start + e], e
+            while q >= gap and keys[q - gap] > key:
+                keys[q] = keys[q - gap]
+                items[start + q] = items[start + q - gap]
+                q -= gap
+            keys[q] = key
+            items[start + q] = item
+
+
+@jit
+def fill_cells(
+    low, step, sides, L, parents, parent_items, ratio, parent_sides, first, ptr, items, scratch
+):
+    """The lists of the cells of a grid, from cell `first` on; which cell had no room in `items`.
+
+    Each holds the landmarks that can be among the m nearest of a point in the cell, near ones
+    first: most others then fail. They lie within (m-th distance from the centre) + 2 · (half
+    diagonal) of the centre. A coarser grid's lists (ratio cells per side; 0: none) bound the
+    search. ptr, items: INOUT; scratch: center (1, d), distances (p,), best and who (1, m).
+    """
+    center, distances, best, who = scratch
+    d, n_cells = L.shape[1], sides[0] * sides[1] * sides[2]
     half = 0.0
     for a in range(d):
         half += step[a] * step[a] / 4
     half = np.sqrt(half)
-    ptr = np.zeros(n_cells + 1, np.int64)
-    items = np.empty(max(16 * n_cells, L.shape[0]), np.int32)
-    distances = np.empty(L.shape[0])
-    center = np.empty(d)
-    cell = np.zeros(3, np.int64)
-    best, who = np.empty(m), np.empty(m, np.int64)
-    filled = 0
-    for c in range(n_cells):
-        cell[0], cell[1], cell[2] = (
-            c // (shape[1] * shape[2]),
-            (c // shape[2]) % shape[1],
-            c % shape[2],
-        )
-        for a in range(d):
-            center[a] = low[a] + (cell[a] + 0.5) * step[a]
+    filled = ptr[first]
+    for c in range(first, n_cells):
+        parent, place = 0, n_cells
+        for a in range(3):
+            place //= sides[a]
+            position = c // place % sides[a]
+            if a < d:
+                center[0, a] = low[a] + (position + 0.5) * step[a]
+            if ratio > 0:
+                parent = parent * parent_sides[a] + position // ratio
         start, stop = 0, L.shape[0]
         if ratio > 0:
-            parent = (cell[0] // ratio) * parent_shape[1] + cell[1] // ratio
-            parent = parent * parent_shape[2] + cell[2] // ratio
-            start, stop = parent_ptr[parent], parent_ptr[parent + 1]
-        best[:] = FAR
-        who[:] = -1
+            start, stop = parents[parent], parents[parent + 1]
+        if filled + stop - start > items.shape[0]:
+            return c
+        clear(best, who, 0)
         for e in range(start, stop):
             j = parent_items[e] if ratio > 0 else e
-            distances[e - start] = squared_distance(center, L[j])
-            insert(distances[e - start], j, best, who)
-        limit = (np.sqrt(best[m - 1]) + 2 * half) ** 2 * (1 + 1e-9)
-        if filled + stop - start > items.shape[0]:
-            grown = np.empty(2 * (filled + stop - start), np.int32)
-            grown[:filled] = items[:filled]
-            items = grown
-        first = filled
+            distances[e - start] = squared_distance(center, 0, L, j)
+            insert(distances[e - start], j, best, who, 0)
+        reach = np.sqrt(best[0, best.shape[1] - 1]) + 2 * half
+        limit = reach * reach * (1 + 1e-9)
+        n = 0
         for e in range(start, stop):
             if distances[e - start] <= limit:
-                items[filled] = parent_items[e] if ratio > 0 else e
-                distances[filled - first] = distances[e - start]
-                filled += 1
-        order = np.argsort(distances[: filled - first])  # near ones first: most others then fail
-        items[first:filled] = items[first:filled][order]
+                items[filled + n] = parent_items[e] if ratio > 0 else e
+                distances[n] = distances[e - start]
+                n += 1
+        sort_list(distances, items, filled, n)
+        filled += n
         ptr[c + 1] = filled
-    return ptr, items[:filled].copy()
+    return n_cells
 
 
 @jit
-def nearest_by_grid(Z, L, low, step, shape, ptr, items, idx, dist):  # idx, dist: OUT (n, m)
+def nearest_by_grid(Z, L, low, step, sides, ptr, items, idx, dist):  # idx, dist: OUT (n, m)
     """The m nearest landmarks by the lists of the row's cell; rows outside look at all."""
-    d = Z.shape[1]
     for i in range(Z.shape[0]):
         cell = 0
         inside = True
         for a in range(3):
             position = 0
-            if a < d:
+            if a < Z.shape[1]:
                 place = (Z[i, a] - low[a]) / step[a]
-                inside = inside and place >= 0 and place < shape[a]
+                inside = inside and place >= 0 and place < sides[a]
                 position = int(place) if inside else 0
-            cell = cell * shape[a] + position
-        dist[i, :] = FAR
-        idx[i, :] = -1
+            cell = cell * sides[a] + position
+        clear(dist, idx, i)
+        start, stop = 0, L.shape[0]
         if inside:
-            for e in range(ptr[cell], ptr[cell + 1]):
-                insert(squared_distance(Z[i], L[items[e]]), items[e], dist[i], idx[i])
-        else:
-            for j in range(L.shape[0]):
-                insert(squared_distance(Z[i], L[j]), j, dist[i], idx[i])
+            start, stop = ptr[cell], ptr[cell + 1]
+        for e in range(start, stop):
+            j = items[e] if inside else e
+            insert(squared_distance(Z, i, L, j), j, dist, idx, i)
 
 
 @jit
@@ -202,27 +299,23 @@ def nearest_in_lists(Z, probes, landmarks, starts, residuals, members, rows, ext
         longest = max(longest, starts[c + 1] - starts[c])
     near = np.empty(longest, np.float32)
     n_candidates = idx.shape[1] + extra
-    values = np.empty(n_candidates)
-    items = np.empty(n_candidates, np.int64)
+    values = np.empty((1, n_candidates))
+    items = np.empty((1, n_candidates), np.int64)
     for i in range(Z.shape[0]):
-        for e in range(n_candidates):
-            values[e] = FAR
-            items[e] = -1
+        clear(values, items, 0)
         for a in range(probes.shape[1]):
             c = probes[i, a]
             start = starts[c]
             size = starts[c + 1] - start
             add_squares(Z[i], landmarks[c], residuals[start * n_columns :], size, near)
             for j in range(size):
-                if near[j] <= values[n_candidates - 1]:
-                    insert(np.float64(near[j]), start + j, values, items)
-        for e in range(idx.shape[1]):
-            dist[i, e] = FAR
-            idx[i, e] = -1
+                if near[j] <= values[0, n_candidates - 1]:
+                    insert(np.float64(near[j]), start + j, values, items, 0)
+        clear(dist, idx, i)
         for e in range(n_candidates):
-            if items[e] >= 0:
-                row = members[items[e]]
-                insert(squared_distance(Z[i], rows[row]), row, dist[i], idx[i])
+            if items[0, e] >= 0:
+                row = members[items[0, e]]
+                insert(squared_distance(Z, i, rows, row), row, dist, idx, i)
 
 
 @jit

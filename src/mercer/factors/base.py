@@ -8,12 +8,13 @@ is one file with a subclass of each, and one line in `mercer.factors.names`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record
 from mercer._run.types import FloatArray, IdArray
 from mercer.kernels.base import Kernel
@@ -21,7 +22,7 @@ from mercer.kernels.domain import check_columns
 from mercer.kernels.unit_rows import UnitRows
 from mercer.linalg.eigen import Solver
 from mercer.linalg.eigenpairs import Eigenpairs
-from mercer.linalg.products import unit_rows
+from mercer.linalg.products import row_products, unit_rows
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows
@@ -31,6 +32,10 @@ from mercer.rows.summary import Columns, check_rows
 
 if TYPE_CHECKING:
     from mercer.factors.problem import Problem
+
+COMPARED_ROWS = 20_000  # of more rows, one neighbour graph is fitted, and no other compared
+LEAST_DENSITY = 1e-12  # of the mean: farther rows are all as far
+TINY = np.finfo(float).tiny
 
 CountedLabels: TypeAlias = tuple[IdArray, int]  # and how many of the rows no pivot sees
 
@@ -48,6 +53,7 @@ class Approximation(BaseEstimator):
     has_dense_form = True  # `Factor.dense` gives features
     labels_training = False  # labels of the rows of the fit come without a pass over them
     makes_dense = False  # of sparse rows
+    merges_clusters = False  # from landmarks, which are too many for eigenvectors of each cluster
     growth = 1.0  # time on n rows ~ n**growth
     rank: Any
 
@@ -91,12 +97,13 @@ class Approximation(BaseEstimator):
         rank = self.get_params(deep=False).get("rank")
         return None if rank is None or isinstance(rank, str) else int(rank)
 
-    def for_rows(self, n_rows: int, n_features: int, *, is_counting: bool = False) -> Approximation:
-        """The approximation for so many rows and columns, where that is left open.
-
-        `is_counting`: the number of clusters is to be found in the spectrum.
-        """
+    def for_rows(self, n_rows: int, n_features: int, *, n_clusters: int = 1) -> Approximation:
+        """The approximation for so many rows, columns and clusters, where that is left open."""
         return self
+
+    def sample_rows(self, n_clusters: int) -> int:
+        """So many rows of the sample are wanted for so many clusters; 0: as many as usual."""
+        return 0
 
     def for_given_matrix(self, *, by_name: bool) -> Approximation:
         """What stands in when X is a matrix of affinities instead of rows."""
@@ -186,6 +193,10 @@ class Factor(Record):
         """F, or the edges, for any rows, seen or new."""
         raise NotImplementedError
 
+    def row_space(self, rows: Rows) -> FloatArray | None:
+        """Coordinates of raw rows whose distances are those that the factor sees; None: unknown."""
+        return None
+
     def raw_kernel(self) -> Kernel:
         """The kernel as a function of raw rows: what users see."""
         kernel: Kernel = self.kernel.in_units(-self.format.exponent)
@@ -242,6 +253,10 @@ class Factor(Record):
         """The same graph with more edges, from the same search; None where there is none."""
         return None
 
+    def affinities(self, weights: FloatArray, part: Any = slice(None)) -> Any:
+        """The sparse graph between its landmarks, where `Approximation.merges_clusters`."""
+        raise NotImplementedError
+
     def near_edges(self, n_neighbors: int) -> IdArray | None:
         """The nearest rows of each row of the fit, (n, n_neighbors); None if they are unknown."""
         return None
@@ -283,8 +298,19 @@ class Factor(Record):
         """A bound or an estimate of ‖K - K̂‖₂ on the rows of the fit; None if unknown."""
         return None
 
+    def mass(self, sample: Sample) -> FloatArray | None:
+        """What the density of new rows is computed from, beside the factor; None: nothing."""
+        return None
 
-@dataclass(frozen=True, slots=True)
+    def densities(self, mass: FloatArray | None) -> Callable[[Rows], FloatArray]:
+        """Raw rows → how much of the sample is near each, 1 for an average row of the sample.
+
+        Here it is the same everywhere: a factor that does not know.
+        """
+        return lambda rows: np.ones(rows.shape[0])
+
+
+@frozen
 class SpectralMap:
     """Coordinates of a row = (its F) @ `vectors`; what they are clustered on, and how sure."""
 
@@ -312,8 +338,20 @@ class SpectralMap:
         solved = (pairs.values, pairs.residuals, pairs.solver)
         return cls(vectors, points, weights, *solved, **more)
 
+    def affinities(self, labels: IdArray, n_clusters: int) -> FloatArray:
+        """Between clusters of its points, as far as its eigenvectors show them: G Λ Gᵀ.
 
-@dataclass(frozen=True, slots=True)
+        With W = D Ψ Λ Ψᵀ D for degrees D, and L the clusters of the points, G = Lᵀ D Ψ.
+        """
+        weighted = self.point_weights[:, None] * self.points
+        G = np.zeros((n_clusters, self.points.shape[1]))
+        np.add.at(G, labels, weighted)
+        G /= np.sqrt(np.maximum((self.points * weighted).sum(axis=0), TINY))  # ΨᵀDΨ = 1
+        W = (G * self.values) @ G.T
+        return np.maximum((W + W.T) / 2.0, 0.0)  # part of a spectrum may show less than none
+
+
+@frozen
 class Resampling:
     """A spectral map that can be made again from part of the rows."""
 
@@ -322,7 +360,36 @@ class Resampling:
     points: Callable[[IdArray, np.random.Generator], tuple[FloatArray, FloatArray, FloatArray]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class Surroundings:
+    """What lies around rows: what tells rows that belong to no cluster from others."""
+
+    labels: IdArray  # (n,)
+    reach: FloatArray  # (n,) how far the rows of the fit are, in any unit
+    doubt: FloatArray  # (n,) in [0, 1]: how much of what is around speaks for other labels
+
+    @staticmethod
+    def stack(parts: list[Surroundings]) -> Surroundings:
+        """Those of consecutive rows as one."""
+        arrays = ([getattr(part, name) for part in parts] for name in ("labels", "reach", "doubt"))
+        return Surroundings(*map(np.concatenate, arrays))
+
+    @classmethod
+    def of_distances(
+        cls, labels: IdArray, densities: FloatArray, distances: FloatArray
+    ) -> Surroundings:
+        """By densities, and by the distance to the nearest cluster, relative to the second.
+
+        The columns of `distances` (INOUT) are reordered.
+        """
+        doubt = np.zeros(len(labels))
+        if distances.shape[1] > 1:
+            distances.partition(1, axis=1)
+            doubt = distances[:, 0] / np.maximum(distances[:, 1], np.finfo(float).tiny)
+        return cls(labels, 1.0 / np.maximum(densities, LEAST_DENSITY), np.minimum(doubt, 1.0))
+
+
+@frozen
 class ConeLabeller:
     """Labels of any rows, where clusters are cones of spectral coordinates."""
 
@@ -331,6 +398,10 @@ class ConeLabeller:
     factor: Any  # without its training rows
     vectors: FloatArray  # (rank, m)
     directions: FloatArray  # (k, m)
+
+    def tie_breaks(self) -> FloatArray:
+        """What numbers clusters of equal weight."""
+        return self.directions
 
     def reordered(self, order: IdArray) -> Self:
         """The same with clusters in another order."""
@@ -356,6 +427,29 @@ class ConeLabeller:
         """The coordinates again, from part of the rows, as the fitted factor makes them."""
         again: Resampling = fitted.resample(found, sample, judges, n_clusters)
         return again
+
+    def surroundings(self, mass: FloatArray | None) -> Callable[[Rows], Surroundings]:
+        """Raw rows → what lies around them: here density, and the angles to directions."""
+        decide, embed = self.labels(), self.coordinates()
+        densities = self.factor.densities(mass)
+        against = np.ascontiguousarray(self.directions.T)
+
+        def look(rows: Rows) -> Surroundings:
+            away = 1.0 - np.clip(row_products(embed(rows), against), -1.0, 1.0)
+            return Surroundings.of_distances(decide(rows), densities(rows), away)
+
+        return look
+
+    def surroundings_of_training(self, fitted: Any, mass: FloatArray | None) -> Surroundings | None:
+        """Those of the sample, from what the fitted factor holds; None: they must be computed."""
+        return None
+
+    def cluster_affinities(self, graph: Any, found: SpectralMap, sample: Sample) -> Any:
+        """Of clusters to each other, if they are cones of this map; else None."""
+        m, k = self.vectors.shape[1], len(self.directions)
+        if not np.array_equal(self.vectors, found.vectors[:, :m]):
+            return None
+        return found.affinities((found.points[:, :m] @ self.directions.T).argmax(axis=1), k)
 
     def coordinates(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → unit coordinates."""

@@ -8,7 +8,7 @@ numbers of bins are kept: never the entries, never K.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Allowance, Record, expect, stored, unstored
 from mercer._run.threads import in_order
@@ -68,7 +69,7 @@ class RandomBinning(Approximation):
 
     Algorithm 1 of [wu2018]: a grid draws a width from p(w) ∝ w k''(w) for each dimension, which is
     Gamma(2, 1/γ), and an offset from U[0, w]; two rows share its bin with probability k(x, y). Only
-    kernels that are products of convex functions of |x - y| have such a p: a Gaussian has not.
+    kernels that are products of convex functions of |x - y| have such a p; a Gaussian is not one.
 
     Exact savings: dimensions in which all rows fall into one cell of a grid are skipped, and a bin
     that holds one row alone is a number on the diagonal. Rows beyond the range of the fit count as
@@ -155,14 +156,14 @@ class RandomBinning(Approximation):
         check_whole("components", self.components)
         if not kernel.has_bins:
             raise ValueError(
-                f"random binning cannot stand for {type(kernel).__name__}: the chance that two "
-                "rows share a bin of a random grid is a product of convex functions of |x - y| "
+                f"random binning cannot represent {type(kernel).__name__}: the probability that "
+                "two rows share a bin of a random grid is a product of convex functions of |x - y| "
                 "(k'' ≥ 0 in every dimension), as the Laplacian is and a Gaussian is not; use "
                 "kernel='laplacian', or another approximation such as 'cholesky' or 'fourier'"
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grids(Record):
     """Random grids over a box; of each, only the dimensions that it divides."""
 
@@ -190,7 +191,7 @@ class Grids(Record):
         return self.low, self.high, self.dims[mine], self.scales[mine], self.biases[mine]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BinList(Record):
     """Known bins as a file holds them.
 
@@ -237,7 +238,7 @@ def _check_starts(starts: IdArray, n_items: int) -> None:
     expect(is_whole, f"starts does not divide {n_items:,} items among the grids")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownBins(Record):
     """The bins of each grid that count, found by their hashes."""
 
@@ -279,7 +280,7 @@ class KnownBins(Record):
         return ids
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrainingBins:
     """Z of the rows of the fit."""
 
@@ -290,7 +291,7 @@ class TrainingBins:
         return self.ids[:, start:stop]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BinningFactor(Factor):
     """Puts any row into the bins of the grids: K ≈ Z Zᵀ, z = 1/√R in each of its bins."""
 
@@ -372,6 +373,26 @@ class BinningFactor(Factor):
 
     def labeller(self, vectors: FloatArray, directions: FloatArray) -> BinningLabeller:
         return BinningLabeller(self, vectors, directions)
+
+    def mass(self, sample: Sample) -> FloatArray | None:
+        """The weight in each bin, in units in which the mean density is 1."""
+        if self.training_bins is None:
+            return None
+        counts = BinGraph(self).bin_vectors(sample.weights[:, None])
+        found = self._sums(enumerate(self.training_bins.part(0, len(sample))), counts, len(sample))
+        mean = float(np.average(found[0][:, 0], weights=sample.weights))
+        return counts[:, 0].astype(np.float64) / (mean or 1.0)
+
+    def densities(self, mass: FloatArray | None) -> Callable[[Rows], FloatArray]:
+        """Raw rows → the weight in their bins; 0 for a row in no known bin."""
+        table = np.zeros((len(self.bins), 1), np.float32)
+        table[:, 0] = 0.0 if mass is None else mass
+
+        def weigh(rows: Rows) -> FloatArray:
+            X = self.format.apply(rows)
+            return self._sums(self._ids(X), table, rows.shape[0])[0][:, 0]
+
+        return weigh
 
     def sums(self, rows: Rows, table: FloatArray) -> FloatArray:
         """Σ over grids of the table's entry for the row's bin; rows are in `format`.
@@ -529,7 +550,7 @@ def n_slots(n_bins: int) -> int:
 
 def _table(rows: Rows) -> Rows:
     if isinstance(rows, BlockRows):
-        raise ValueError("random binning looks at one table; set Laplacian(columns=…) to one block")
+        raise ValueError("random binning needs one table; set Laplacian(columns=…) to one block")
     return rows
 
 
@@ -541,7 +562,7 @@ def _box(rows: Rows) -> tuple[FloatArray, FloatArray]:
     return rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bundles:
     """Grids that are read as one: of each bundle, a cell for every row."""
 
@@ -633,7 +654,7 @@ def parts_of_rows(ids: Any, n_bins: IdArray, is_connected: Any) -> IdArray:
     return parents
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BinGraph:
     """K ≈ Z Zᵀ on the rows of a fit, as products with vectors."""
 
@@ -708,7 +729,7 @@ def part_vectors(graph: BinGraph, masses: FloatArray, m: int) -> FloatArray:
     return np.array([np.sqrt(np.where(parts == c, masses, 0.0) / weights[c]) for c in heaviest])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BinComponents(FeatureFactor):
     """F = Z V, the leading principal directions of the bins: a dense factor K ≈ F Fᵀ."""
 
@@ -765,7 +786,7 @@ def bin_components(
     return BinComponents(factor, vectors, error, F)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BinningLabeller(ConeLabeller):
     """Coordinates are sums of the vectors of a row's bins, which are float32."""
 

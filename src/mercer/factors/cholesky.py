@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer._run.checkpoint import is_numbers
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Record
 from mercer._run.threads import in_order, single_threaded_blas
@@ -29,6 +30,8 @@ RARE_CANDIDATES = 32  # for each pivot: enough that one rare cluster does not cr
 
 _jit = LazyModule("mercer.factors._cholesky_jit")
 
+# random is the default: at rank 256 it leaves .58, .02 and .74 of greedy's trace (pendigits,
+# shuttle, mnist), and kernel k-means finds as good clusters (NMI over four sets: .475 and .477).
 PIVOTS = ("random", "greedy", "spread")
 CANDIDATES = 4  # greedy: candidates per pivot of a block
 KEEP = 0.3  # greedy: a candidate is kept while its residual is this part of the block's best
@@ -40,37 +43,31 @@ SHRUNK = 1e-3  # random: a candidate that lost this much to its own block waits 
 class IncompleteCholesky(Approximation):
     """K ≈ F Fᵀ with F = K[:, B] L⁻ᵀ, K[B, B] = L Lᵀ, for a few pivot rows B.
 
-    Pivots are taken in blocks: candidates compete on their own small residual matrix, then all
-    rows are brought up to date with matrix products, where the textbook loop reads all of F once
-    per pivot. Cost: O(n·rank²) products, n·rank kernel values, n·rank numbers of memory.
+    Pivots are chosen in blocks: candidates are compared on their own small residual matrix, then
+    all rows are updated with matrix products. (The textbook algorithm reads all of F once per
+    pivot.) Cost: O(n·rank²) products, n·rank kernel values, n·rank numbers of memory.
 
     Parameters
     ----------
     rank : int, default=256
-        Number of pivots at most; fewer when the kernel has no more to give.
+        Maximum number of pivots; fewer if the kernel has a lower rank.
     tol : float, default=0.0
         Stop when trace(K - F Fᵀ) ≤ tol · trace(K). ([chen2020] means the trace itself, [novak2023]
         the trace over n: divide by trace(K), or use theirs as it is for kernels with k(x, x) = 1.)
     pivots : {"random", "greedy", "spread"}, default="random"
         "random" draws a pivot with probability proportional to its residual [chen2022,
-        epperly2024]; "greedy" takes the largest residual, as published: deterministic, but it
-        spends pivots on outliers; "spread" takes the largest residual of each eight such draws:
-        near random's error, and no region of the rows stays without a pivot, which the graphs of
-        `KernelSpectralClustering` need (two spirals of 10,000 and 50,000 rows, ranks 121 and 115,
-        6 and 4 samples, mean ARI: random .41 and .30, spread 1 and 1).
-        At rank 256 random pivots leave .58, .02 and .74 of greedy's
-        trace (pendigits, shuttle, mnist); the clusters of kernel k-means are alike (NMI, mean over
-        pendigits, satimage, letter and shuttle: .481 against .467 at rank 100, .475 against .477
-        at rank 256), so the default is the one of smaller error.
+        epperly2024], which gives the smallest error; "greedy" takes the largest residual, as
+        published: deterministic, but it spends pivots on outliers; "spread" takes the largest
+        residual of eight random draws: nearly the error of "random", and every region of the rows
+        gets a pivot, which the graphs of `KernelSpectralClustering` need.
     block : int, default=64
         Pivots chosen together. 1 with greedy pivots is the textbook algorithm, pivot by pivot;
         ties go to the first row, so the first pivot of an RBF kernel is row 0: of the rows that
         `fit` is given, and of X in `KernelSpectralClustering`. The other estimators keep rows in
         an order of their content.
     rare : float, default=0.0
-        Share of the pivots, e.g. 1/8, that are not chosen in the sample but, greedily and by one
-        more pass, among the rows of all that the others explain worst: for clusters so rare that a
-        sample of many rows hardly has them.
+        Share of the pivots, e.g. 1/8, that are chosen greedily among all rows, in one more pass,
+        instead of in the sample: for clusters so rare that the sample hardly contains them.
 
     Examples
     --------
@@ -179,7 +176,7 @@ class IncompleteCholesky(Approximation):
         return {"source": problem.source, "block_rows": problem.block_rows}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Factorization:
     """Where the factorisation ended."""
 
@@ -188,7 +185,7 @@ class Factorization:
     error: float  # Σ w·residual / Σ w·diagonal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Pivots accepted together: rows of the sample and L with L Lᵀ = their residual matrix."""
 
@@ -274,7 +271,7 @@ def _tile_update(
     return update
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Competition:
     """What the next block of pivots is chosen by."""
 
@@ -430,7 +427,7 @@ def with_rare_pivots(
     return _extended(factor, sample, cast(rows, np.float64), ids, n_pivots)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorstRows:
     """Tiles → the n different rows with the largest residuals."""
 

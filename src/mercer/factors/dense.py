@@ -7,14 +7,22 @@ matrix, so that what is linear in F can be folded into `mix` and costs nothing p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.records import expect, stored, unstored
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import ConeLabeller, CountedLabels, Factor, Resampling, SpectralMap
+from mercer.factors.base import (
+    ConeLabeller,
+    CountedLabels,
+    Factor,
+    Resampling,
+    SpectralMap,
+    Surroundings,
+)
 from mercer.kernels.base import NOTHING, Kernel
 from mercer.kernels.domain import check_columns, check_kernel
 from mercer.kernels.sums import PRODUCT_ROWS
@@ -30,6 +38,7 @@ from mercer.rows.sample import Sample
 from mercer.rows.source import spans
 
 DRAW = 10  # rows per pivot to draw pivots from: more of them do not lower the error
+BLOCK_ROWS = 8192  # of F that are summed together
 COLUMNS = 128  # of F that are computed together
 NO_ROW = -1  # the number of a pivot that is not a row of the source
 
@@ -61,6 +70,10 @@ class DenseFactor(Factor):
         for start, stop in spans(source.n_rows):
             F[start:stop] = of_rows(self.format.apply(source.read(start, stop)))
         return F
+
+    def row_space(self, rows: Rows) -> FloatArray | None:
+        """F: distances are those of the kernel."""
+        return self.raw_row_function()(rows)
 
     def raw_row_function(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → F, in products of one shape: a float64 row's bits are its own."""
@@ -119,6 +132,30 @@ class DenseFactor(Factor):
 
         return Resampling(len(F), points)
 
+    def mass(self, sample: Sample) -> FloatArray | None:
+        """The mean of F over the sample, in units in which its mean density is 1."""
+        F, w = self.weighted_rows(sample)
+        mean = np.zeros(F.shape[1])
+        for start in range(0, len(F), BLOCK_ROWS):  # a copy of F in float64 may be too large
+            block = slice(start, start + BLOCK_ROWS)
+            mean += w[block] @ F[block].astype(np.float64)
+        mean /= w.sum()
+        square = float(mean @ mean)
+        return mean / square if square > 0 else np.zeros(len(mean))
+
+    def densities(self, mass: FloatArray | None) -> Callable[[Rows], FloatArray]:
+        """Raw rows → the mean of the kernel between each and the sample."""
+        features, row_format, folded = (
+            self.features(np.float64),
+            self.format,
+            self.folded_mass(mass),
+        )
+        return lambda rows: row_products(features(row_format.apply(rows, np.float64)), folded)[:, 0]
+
+    def folded_mass(self, mass: FloatArray | None) -> FloatArray:
+        """What features are multiplied by for the density."""
+        return (self.mix @ (np.zeros(self.rank) if mass is None else mass))[:, None]
+
     def error_norm(self, total_weight: float, *, is_normalized: bool) -> float | None:
         """‖E‖₂ ≤ trace(E), for kernels near 1."""
         is_known = self.trace_error is not None and not is_normalized
@@ -146,7 +183,7 @@ class FeatureFactor(DenseFactor):
         return lambda rows: features(row_format.apply(rows))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PivotFactor(DenseFactor):
     """F = k(X, pivots) @ mix: Cholesky, Nyström and exact factors."""
 
@@ -213,7 +250,7 @@ def pivot_factor(
     return PivotFactor(kernel, sample.format, rows, sample.ids[pivots], mix, **values)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinearScores:
     """Gives any row its scores for the clusters, f @ A + b; the smallest wins."""
 
@@ -242,6 +279,12 @@ class LinearScores:
 
         return scores
 
+    def ordered(self) -> tuple[IdArray, Callable[[Rows], tuple[FloatArray, FloatArray]]]:
+        """An order of the clusters by their content, and the scores in it, in float64."""
+        order = content_order(self.A.T)
+        by = LinearScores(self.factor, self.A[:, order], self.b[order])
+        return order, by.scorer(np.float64)
+
     def labels(self) -> Callable[[Rows], IdArray]:
         """Raw rows → labels."""
         counted = self.counted_labels()
@@ -254,17 +297,37 @@ class LinearScores:
         products in one shape do not. So a label is a function of the row alone. Clusters are
         compared in an order of their content, so that ties do not depend on their numbers.
         """
-        order = content_order(self.A.T)
-        ordered = LinearScores(self.factor, self.A[:, order], self.b[order])
-        scores, row_format = ordered.scorer(np.float64), self.factor.format
-        kernel: Kernel = self.factor.kernel
+        (order, scores), row_format = self.ordered(), self.factor.format
+        kernel, offset = self.factor.kernel, self.b[order]
 
         def decide(rows: Rows) -> CountedLabels:
             X = row_format.apply(rows, np.float64)
             G, S = scores(X)
-            return order[nearest_center(S)[0]], n_unseen(kernel, X, G, S, ordered.b)
+            return order[nearest_center(S)[0]], n_unseen(kernel, X, G, S, offset)
 
         return decide
+
+    def surroundings(self, mass: FloatArray | None) -> Callable[[Rows], Surroundings]:
+        """Raw rows → density, and the distance to the nearest centre beside the second.
+
+        Distances are those in the kernel's own space, ‖φ - c‖² = k(x, x) + score.
+        """
+        (order, scores), row_format = self.ordered(), self.factor.format
+        kernel, folded = self.factor.kernel, self.factor.folded_mass(mass)
+
+        def look(rows: Rows) -> Surroundings:
+            X = row_format.apply(rows, np.float64)
+            G, S = scores(X)
+            labels = order[nearest_center(S)[0]]
+            if kernel.is_precomputed:  # rows that do not hold k(x, x)
+                F = row_products(G, self.factor.mix)
+                own = np.einsum("ij,ij->i", F, F)
+            else:
+                own = np.asarray(kernel.diagonal(X), np.float64)
+            away = np.sqrt(np.maximum(S + own[:, None], 0.0))
+            return Surroundings.of_distances(labels, row_products(G, folded)[:, 0], away)
+
+        return look
 
     def squared_distances(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → ‖f - c‖² for each centre, in float64."""
@@ -294,13 +357,28 @@ def n_unseen(kernel: Kernel, X: Rows, G: FloatArray, scores: FloatArray, offset:
     return int((~kernel.sees(take(X, ids), G[ids])).sum()) if len(ids) else 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DenseLabeller(ConeLabeller):
     """Coordinates of a row are f @ vectors."""
 
     def counted_labels(self) -> Callable[[Rows], CountedLabels]:
         """Raw rows → labels, and how many rows no pivot sees."""
         return LinearScores.of_cones(self.factor, self.vectors, self.directions).counted_labels()
+
+    def surroundings(self, mass: FloatArray | None) -> Callable[[Rows], Surroundings]:
+        """Raw rows → density, and angles to directions, from features that are computed once."""
+        factor = self.factor
+        order, scores = LinearScores.of_cones(factor, self.vectors, self.directions).ordered()
+        embed, folded = factor.mix @ self.vectors, factor.folded_mass(mass)
+
+        def look(rows: Rows) -> Surroundings:
+            G, S = scores(factor.format.apply(rows, np.float64))
+            lengths = np.linalg.norm(row_products(G, embed), axis=1)
+            away = 1.0 + np.clip(S / np.where(lengths > 0, lengths, 1.0)[:, None], -1.0, 1.0)
+            labels = order[nearest_center(S)[0]]
+            return Surroundings.of_distances(labels, row_products(G, folded)[:, 0], away)
+
+        return look
 
     def coordinates(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → unit coordinates."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored, unstored
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray
@@ -29,18 +30,18 @@ class RandomFourier(Approximation):
     """K ≈ F Fᵀ with f(x) = √(2/rank) [cos ω·x, sin ω·x], ω drawn from the kernel's spectrum.
 
     k(x - y) is the mean of cos ω·(x - y) over the spectrum [rahimi2007]: normal of variance 2γ
-    for RBF, Cauchy of scale γ for Laplacian. F does not look at the data and costs no kernel
+    for RBF, Cauchy of scale γ for Laplacian. F does not depend on the data and costs no kernel
     values: O(n·rank·d) time. Its error falls as 1/√rank only, so pivots (IncompleteCholesky,
-    Nystrom) need far fewer columns; waves pay off where pivots are too expensive, e.g. when more
-    than a few thousand columns are wanted.
+    Nystrom) need far fewer columns. Fourier features pay off where pivots are too expensive, e.g.
+    for more than a few thousand columns.
 
     Parameters
     ----------
     rank : int, default=256
-        Number of columns of F: rank/2 waves, each with its cosine and its sine. An odd rank adds a
-        wave with a cosine of random phase alone, so that the mean of F Fᵀ is still K.
+        Number of columns of F: rank/2 frequencies, each with a cosine and a sine. An odd rank adds
+        a cosine of random phase, so that the mean of F Fᵀ is still K.
     orthogonal : bool, default=False
-        Draw the directions of the waves orthogonal to each other, d at a time [yu2016]: still
+        Draw orthogonal directions, d at a time [yu2016]: still
         unbiased, smaller error where the rank is not far above d. For RBF only, whose spectrum has
         no preferred directions.
 
@@ -105,9 +106,10 @@ class RandomFourier(Approximation):
         check_whole("rank", self.rank)
         if not kernel.has_spectrum:
             raise ValueError(
-                f"RandomFourier cannot stand for {type(kernel).__name__}: it draws waves from the "
-                "Fourier transform of a kernel of x - y, which it knows for RBF and Laplacian; use "
-                "one of these, or IncompleteCholesky or Nystrom, which take any kernel"
+                f"RandomFourier cannot represent {type(kernel).__name__}: it draws frequencies "
+                "from the Fourier transform of a kernel of x - y, which it knows for RBF and "
+                "Laplacian; use one of these, or IncompleteCholesky or Nystrom, which take any "
+                "kernel"
             )
         if self.orthogonal and not kernel.is_gaussian:
             raise ValueError(
@@ -116,7 +118,7 @@ class RandomFourier(Approximation):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FourierFactor(FeatureFactor):
     """F = √(2/rank) [cos(ω·x + phase), sin ω·x].
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored, unstored
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.base import (
@@ -77,7 +77,7 @@ class GivenAffinity(Approximation):
         return 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AffinityGraph(Factor):
     """Items and their affinities; a new item is a row of affinities to those of the fit."""
 
@@ -142,6 +142,10 @@ class AffinityGraph(Factor):
     def labeller(self, vectors: FloatArray, directions: FloatArray) -> AffinityLabeller:
         return AffinityLabeller(self, vectors, directions)
 
+    def densities(self, mass: FloatArray | None) -> Callable[[Rows], FloatArray]:
+        """Affinities → their sum: the degree of each item."""
+        return lambda rows: np.asarray(rows.sum(axis=1), np.float64).ravel()
+
 
 def refuse_matrix(approximation: Approximation) -> Any:
     """A graph between rows cannot be made of a matrix of affinities."""
@@ -189,7 +193,7 @@ def _asymmetry(W: Any) -> float:
     return max(float(np.abs(W[i : i + step] - W[:, i : i + step].T).max()) for i in starts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AffinityLabeller(ConeLabeller):
     """Rows are affinities to the items of the fit."""
 

@@ -12,17 +12,19 @@ its eigenvalues are to be taken algebraically, from the top.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Record, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import LEAST_DENSITY, Surroundings
 from mercer.kernels.base import NOTHING, Kernel
 from mercer.kernels.domain import check_kernel
 from mercer.kernels.unit_rows import UnitRows
@@ -33,10 +35,12 @@ _jit = LazyModule("mercer.factors._mutual_jit")
 
 OFFSET = 0.1  # of the mean degree; less lets strays be clusters, five times as much hides thin ones
 LOWEST = float(np.finfo(np.float32).min)  # a threshold that every similarity reaches
+SAME = 1e-9  # rows are the same, if their similarity is so close to that with themselves
 TILE_ROWS = 512  # rows whose similarities to the buffer are held at once
+LANES = 4  # times p: the largest values of so many lanes bound the p-th largest of all closely
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Groups:
     """A division of the buffer's rows, each with a coefficient in the sum of its group.
 
@@ -59,7 +63,7 @@ class Groups:
         return cls(labels, coefficients, members, starts, is_whole)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BufferEdges:
     """The edges of some rows to a buffer."""
 
@@ -77,6 +81,22 @@ class BufferEdges:
         csr = self.similarities
         largest = np.maximum.reduceat(csr.data, csr.indptr[:-1])  # each row has an edge
         return int(((np.abs(largest) <= NOTHING) & (self.own > 0)).sum())
+
+    def around(self, labels: IdArray, own: IdArray, weights: FloatArray) -> Surroundings:
+        """How similar the buffer's rows are in all, and how much of that has other labels.
+
+        A row of the buffer is not similar to itself; to equal rows that it stands for, it is.
+        """
+        csr = self.similarities
+        row = np.repeat(np.arange(len(self)), np.diff(csr.indptr))
+        is_same = csr.data >= (1.0 - SAME) * self.own[row]
+        others_there = weights[csr.indices] - is_same * np.median(weights)
+        shares = np.maximum(csr.data, 0.0) * np.maximum(others_there, 0.0) / weights.sum()
+        total = np.bincount(row, weights=shares, minlength=len(self))
+        is_other = own[csr.indices] != labels[row]
+        others = np.bincount(row, weights=shares * is_other, minlength=len(self))
+        doubt = others / np.where(total > 0, total, 1.0)
+        return Surroundings(labels, 1.0 / np.maximum(total, LEAST_DENSITY), doubt)
 
     def take(self, ids: IdArray) -> BufferEdges:
         arrays = (self.own[ids], self.weights[ids], self.degrees[ids])
@@ -96,7 +116,7 @@ class BufferEdges:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeighborKernel(Record):
     """A buffer of rows and the sparse kernel matrix between them.
 
@@ -305,10 +325,11 @@ def rebuild(graph: NeighborKernel, *, threads: int = 1) -> NeighborKernel:
 
 def _sums(K: FloatArray, edges: sp.csr_array, groups: Groups, floor: float) -> sp.csr_array:
     """Σ_i a_i K_xi over each group with an edge, at least the floor: no edge counts against it."""
-    indptr = np.empty(len(K) + 1, np.int32)
+    n, k = len(K), len(groups.starts) - 1
     arrays = (groups.labels, groups.coefficients, groups.members, groups.starts, groups.is_whole)
-    indices, data = _jit.edge_sums(K, edges.indptr, edges.indices, *arrays, float(floor), indptr)
-    return sp.csr_array((data, indices, indptr), shape=(len(K), len(groups.starts) - 1))
+    given = (K, edges.indptr, edges.indices, *arrays, float(floor))
+    scratch = np.full(k, -1), np.empty(k, np.intp)
+    return _grow_csr((n, k), lambda done, out: _jit.edge_sums(*given, done, *out, *scratch))
 
 
 def _stack(tiles: list[Any]) -> sp.csr_array:
@@ -318,7 +339,22 @@ def _stack(tiles: list[Any]) -> sp.csr_array:
 def _mutual(
     K: FloatArray, thresholds: FloatArray, p: int, floor: Any, *, nearest: bool
 ) -> sp.csr_array:
-    indptr = np.empty(len(K) + 1, np.int32)
-    needed = np.maximum(thresholds, floor)
-    indices, data = _jit.mutual_entries(K, needed, p, nearest, indptr)
-    return sp.csr_array((data, indices, indptr), shape=K.shape)
+    s, needed = K.shape[1], np.maximum(thresholds, floor)
+    lanes = np.empty(LANES * p if p < s // LANES else 0, K.dtype)
+    scratch = lanes, np.empty(s, K.dtype), np.empty(s + 1, np.int32)
+    given = (K, needed, p, nearest)
+    return _grow_csr(K.shape, lambda done, out: _jit.mutual_entries(*given, done, *out, *scratch))
+
+
+def _grow_csr(shape: tuple[int, int], fill: Callable[[int, Any], int]) -> sp.csr_array:
+    """A sparse matrix of unknown size: `fill` starts at a row, and says where room was short."""
+    n, width = shape
+    indptr, size = np.zeros(n + 1, np.int32), 4 * n + width
+    indices, data = np.empty(size, np.int32), np.empty(size)
+    done = 0
+    while (done := fill(done, (indptr, indices, data))) < n:
+        filled, size = indptr[done], 2 * size + width
+        shorter = indices, data
+        indices, data = np.empty(size, np.int32), np.empty(size)
+        indices[:filled], data[:filled] = (part[:filled] for part in shorter)
+    return sp.csr_array((data[: indptr[n]].copy(), indices[: indptr[n]].copy(), indptr), shape)

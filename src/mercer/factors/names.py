@@ -64,7 +64,8 @@ def as_approximation(
         has_rank = "rank" in approximation.get_params(deep=False)
         example = f", e.g. {kind}(rank={rank})" if has_rank else f": {kind} has no rank"
         raise ValueError(
-            f"rank={rank} is given beside an approximation object; put it into the object{example}"
+            f"rank={rank} is given together with an approximation object; put it into the object"
+            f"{example}"
         )
     else:
         made = clone(approximation)

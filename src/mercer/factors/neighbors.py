@@ -8,22 +8,32 @@ low weight [brito1997, maier2009].
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored, unstored
 from mercer._run.tally import kernel_values
 from mercer._run.threads import single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import Approximation, Factor, Resampling, SpectralMap, as_sample
+from mercer.factors.base import (
+    COMPARED_ROWS,
+    Approximation,
+    Factor,
+    Resampling,
+    SpectralMap,
+    Surroundings,
+    as_sample,
+)
 from mercer.factors.given_affinity import refuse_matrix, refuse_rank
 from mercer.factors.landmarks import EdgeLabeller, Edges, LandmarkGraph, labels_by_edges, self_scale
 from mercer.factors.problem import Problem
 from mercer.factors.search import (
+    N_PROBES,
     PRODUCT_ROWS,
     PRODUCTS,
     WIDE,
@@ -32,6 +42,7 @@ from mercer.factors.search import (
     choose_landmarks,
     make_search,
     nearest_all,
+    nearest_in_lists,
     projected,
     projection_of,
 )
@@ -56,6 +67,9 @@ SPANNING_EDGE = 0.01  # between parts that no other edge connects
 SMALL_PART = 0.1  # of the mean cluster: if parts outnumber clusters, those below are no clusters
 FAR = 30.0  # times as far from all others as these from each other: a row is a part of its own
 WIDER = 2  # times as many neighbours, in the second graph that a fit compares
+WIDEST = 4  # in the graph that replaces one whose partition other rows would not confirm
+SPARSE = 0.1  # of the rows, the least dense: they can be left out of the eigenvectors
+CORE = 0.8  # of the rows, the densest: there, few near rows are in different clusters
 
 EXACT_ROWS = 5000  # of more than 3 columns: beyond, neighbours are sought in lists
 LIST_ROWS = 64  # rows of a list, on average
@@ -68,9 +82,9 @@ class Neighbors(Approximation):
     """Edges between rows that are each among the nearest rows of the other.
 
     A mutual edge has the weight 1. Each row is connected to its 3 nearest rows by edges of weight
-    0.3 as well (where the graph has more parts than clusters are asked for, rows of small parts to
+    0.3 as well (where the graph has more parts than requested clusters, rows of small parts to
     3 rows of other parts too), and parts that remain unconnected by a minimum spanning tree of
-    weight 0.01: so a few stray rows are no cluster of their own. A new row is placed at the mean of
+    weight 0.01: so a few stray rows do not become a cluster. A new row is placed at the mean of
     its neighbours, weighted by 1/distance²; a row of the fit stays where it was.
 
     Neighbours are exact for up to 5,000 rows and for up to 3 features. Beyond, they are sought
@@ -143,8 +157,8 @@ class Neighbors(Approximation):
             projection = projection_of(sample.rows, rng=rng)
             Z = projected(sample.rows, projection, sample.format, threads)
             m = min(WIDER * self.n_neighbors + 1, len(Z))
-            search = _make_row_search(Z, sample.weights, m, rng=rng)
-            lists = Lists.of(*nearest_all(Z, search, m, threads))
+            search, idx, dist = _search_rows(Z, sample.weights, m, rng=rng, threads=threads)
+            lists = Lists.of(idx, dist)
         gamma = (
             lists.scale(self.n_neighbors, sample.weights) if kernel is None else kernel._number()
         )
@@ -163,20 +177,20 @@ class Neighbors(Approximation):
     def memory(self, n_rows: int, n_features: int, itemsize: int) -> int:
         """Rows in float64 and float32, lists of neighbours twice over, products of a block."""
         q = min(n_features, 2 * WIDE)
-        found = 4 * self._n_listed() + 8
+        found = 4 * self._n_listed(n_rows) + N_PROBES + 8
         block = PRODUCT_ROWS * max(n_rows // LIST_ROWS, min(n_rows, EXACT_ROWS))
         return n_rows * (8 * found + 28 * q) + 4 * max(PRODUCTS, block)
 
     def width(self, n_rows: int) -> int:
-        return 2 * self._n_listed()
+        return 2 * self._n_listed(n_rows)
 
     def eigen_memory(self, n_rows: int, n_vectors: int, itemsize: int) -> int:
         """Lists, graphs as they are combined, and the vectors of an eigensolver."""
-        return 8 * n_rows * (8 * self._n_listed() + 8 * n_vectors + 20)
+        return 8 * n_rows * (8 * self._n_listed(n_rows) + 8 * n_vectors + 20)
 
     def label_memory(self, n_rows: int, n_features: int, tile_rows: int) -> int:
         q, block = min(n_features, 2 * WIDE), PRODUCT_ROWS * min(n_rows, EXACT_ROWS)
-        return 8 * tile_rows * (q + 4 * self.n_neighbors) + 4 * max(PRODUCTS, block)
+        return 8 * tile_rows * (q + 4 * WIDER * self.n_neighbors) + 4 * max(PRODUCTS, block)
 
     def for_given_matrix(self, *, by_name: bool) -> Approximation:
         return refuse_matrix(self)
@@ -201,11 +215,11 @@ class Neighbors(Approximation):
                 "approximation such as 'cholesky' or 'nystrom'"
             )
 
-    def _n_listed(self) -> int:
-        return WIDER * int(self.n_neighbors)
+    def _n_listed(self, n_rows: int) -> int:
+        return (WIDEST if n_rows <= COMPARED_ROWS else WIDER) * int(self.n_neighbors)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lists:
     """The nearest rows of each row of the fit, itself apart, nearest first."""
 
@@ -236,6 +250,11 @@ class Lists:
         near = self.dist[:, :n_neighbors]
         return self_scale(near, weights) if near.size else 1.0
 
+    def densest(self, share: float) -> IdArray:
+        """The rows that reach as many others within the shortest distances, in ascending order."""
+        order = np.argsort(self.dist.max(axis=1), kind="stable")
+        return np.sort(order[: max(int(np.ceil(share * len(order))), 1)])
+
     def among(self, part: IdArray, n_neighbors: int) -> Lists:
         """The nearest of part of the rows, numbered as there, as far as the lists hold them.
 
@@ -254,7 +273,7 @@ class Lists:
         return Lists(near.idx[part], near.dist[part], np.arange(len(part)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeighborGraph(Factor):
     """The rows of the fit, connected to each other, and edges from any row to its nearest."""
 
@@ -269,6 +288,7 @@ class NeighborGraph(Factor):
     lists: Lists | None = unstored()
     n_linked: int | None = unstored()  # nearest rows that can be mutual neighbours
     n_clusters: int | None = unstored()  # that were asked for
+    sparse_share: float | None = unstored()  # share of the rows that eigenvectors leave out
 
     def check(self) -> None:
         expect(not self.format.blocks, "a neighbour graph has no column blocks")
@@ -308,10 +328,13 @@ class NeighborGraph(Factor):
     def notes(self) -> list[str]:
         return [] if self.lists is None else self.search.notes(self.n_neighbors)
 
+    def row_space(self, rows: Rows) -> FloatArray:
+        """The rows, projected where they are wide: distances are those of the graph."""
+        return projected(self.format.apply(rows), self.projection, self.format)
+
     def edges(self, rows: Rows) -> Edges:
         """The edges from raw rows to their nearest rows: a row of the fit has one, to itself."""
-        Z = projected(self.format.apply(rows), self.projection, self.format)
-        idx, dist = self.search.nearest(Z, self.n_neighbors)
+        idx, dist = self.search.nearest(self.row_space(rows), self.n_neighbors)
         kernel_values.add(idx.size)
         return Edges(idx, _inverse_distances(dist))
 
@@ -326,6 +349,31 @@ class NeighborGraph(Factor):
         if self.lists is None or self.n_linked is None or self.lists.idx.shape[1] <= self.n_linked:
             return None
         return replace(self, n_linked=WIDER * self.n_linked)
+
+    def widest(self) -> NeighborGraph:
+        """The graph of four times as many neighbours, which are sought again."""
+        lists, Z = self._training(), self.search.landmarks
+        m = min(WIDEST * self.n_neighbors + 1, len(Z))
+        if m > lists.idx.shape[1] + 1:
+            with single_threaded_blas():
+                search = make_search(Z, Z, m) if _is_exact(Z) else self.search
+                lists = Lists.of(*nearest_all(Z, search, m))
+        return replace(self, lists=lists, n_linked=WIDEST * self.n_neighbors, sparse_share=None)
+
+    def of_dense_rows(self) -> NeighborGraph:
+        """The same graph whose least dense rows follow their neighbours."""
+        return replace(self, sparse_share=SPARSE)
+
+    def core_edges(self, n_neighbors: int) -> tuple[IdArray, IdArray] | None:
+        """The densest rows of the fit, and the nearest of them of each, numbered among them.
+
+        A row takes the place of neighbours that are none of them.
+        """
+        if self.lists is None or not self.lists.idx.size:
+            return None
+        core = self.lists.densest(CORE)
+        near = self.lists.take(core).idx[:, :n_neighbors]
+        return core, np.where(near >= 0, near, np.arange(len(core))[:, None])
 
     def near_edges(self, n_neighbors: int) -> IdArray | None:
         """The nearest rows of each row of the fit."""
@@ -359,11 +407,41 @@ class NeighborGraph(Factor):
     ) -> SpectralMap:
         """The walk between the rows of the fit: a new row is at the mean of its neighbours."""
         lists, Z = self._training(), self.search.landmarks
-        edges = self._link(lists, sample.weights)
-        return _map_of_lists(Z, lists, sample.weights, edges, n_vectors, solver=solver, rng=rng)
+        return self._map(Z, lists, sample.weights, n_vectors, solver=solver, rng=rng)
 
-    def labeller(self, vectors: FloatArray, directions: FloatArray) -> EdgeLabeller:
-        return EdgeLabeller(self, vectors, directions)
+    def _map(
+        self, Z: FloatArray, lists: Lists, weights: FloatArray, n_vectors: int, **how: Any
+    ) -> SpectralMap:
+        """The walk between rows; those that it leaves out are at the mean of their neighbours."""
+        dense = np.arange(len(Z))
+        if self.sparse_share is not None:
+            dense = lists.densest(1.0 - self.sparse_share)
+        if len(dense) == len(Z):
+            return _map_of_lists(Z, lists, weights, self._link(lists, weights), n_vectors, **how)
+        some = lists.take(dense)
+        edges = self._link(some, weights[dense])
+        found = _map_of_lists(Z[dense], some, weights[dense], edges, n_vectors, **how)
+        vectors = _placed(lists, dense, found.vectors, self.n_neighbors)
+        lost = np.setdiff1d(np.flatnonzero(lists.among(dense, 1).idx[:, 0] < 0), dense)
+        if len(lost):
+            idx, dist = Search(Z[dense]).nearest(Z[lost], self.n_neighbors)
+            vectors[lost] = Edges(idx, _inverse_distances(dist)).mean_vectors(found.vectors)
+        mass, points = np.zeros(len(Z)), evenly(len(Z), POINTS)
+        mass[dense[evenly(len(dense), POINTS)]] = found.point_weights
+        return replace(found, vectors=vectors, points=vectors[points], point_weights=mass[points])
+
+    def labeller(self, vectors: FloatArray, directions: FloatArray) -> NeighborLabeller:
+        return NeighborLabeller(self, vectors, directions)
+
+    def mass(self, sample: Sample) -> FloatArray | None:
+        """How many rows each row of the fit stands for, beside the median; None: all are alike."""
+        copies = _copies(sample.weights)
+        return copies if copies.max() > 1.0 else None
+
+    def nearby(self, rows: Rows) -> tuple[IdArray, FloatArray]:
+        """As many nearest rows of raw rows as the fit sought, and squared distances."""
+        Z = self.row_space(rows)
+        return self.search.nearest(Z, min(WIDER * self.n_neighbors + 1, self.rank))
 
     def resample(
         self, found: SpectralMap, sample: Sample, judges: IdArray, n_clusters: int
@@ -379,11 +457,8 @@ class NeighborGraph(Factor):
                 lists = Lists.of(*nearest_all(Z, search, lists.idx.shape[1] + 1))
 
         def points(part: IdArray, rng: np.random.Generator) -> Any:
-            some = lists.take(part)
-            edges = self._link(some, weights[part])
-            drawn = _map_of_lists(
-                Z[part], some, weights[part], edges, n_clusters, solver="auto", rng=rng
-            )
+            how: Any = {"solver": "auto", "rng": rng}
+            drawn = self._map(Z[part], lists.take(part), weights[part], n_clusters, **how)
             vectors = drawn.vectors[:, :n_clusters]
             return unit_rows(vectors), drawn.point_weights, _placed(lists, part, vectors, near)
 
@@ -398,7 +473,7 @@ class NeighborGraph(Factor):
         assert self.n_linked is not None
         if len(lists.idx) == 1:
             return sp.csr_array(np.ones((1, 1)))  # a single row is its own neighbour
-        copies = np.maximum(weights / np.median(weights), 1.0)
+        copies = _copies(weights)
         others = copies <= self.n_linked  # else its own copies are all its neighbours
         near, weak = lists.edges(self.n_linked, others), lists.edges(N_WEAK, others)
         mutual = near.minimum(near.T)
@@ -410,19 +485,88 @@ class NeighborGraph(Factor):
         return _attach_small_parts(edges, lists, weights, self.n_clusters or 1)
 
 
+@frozen
+class NeighborLabeller(EdgeLabeller):
+    """Labels by the mean of neighbours, which also tell how far a row is from others."""
+
+    def surroundings(self, mass: FloatArray | None) -> Callable[[Rows], Surroundings]:
+        """Raw rows → how far the last of their neighbours is, and how many have other labels.
+
+        A row of the fit is no neighbour of itself.
+        """
+        own, decide, n_votes = self.own_labels(), self.labels(), self.factor.n_neighbors
+
+        def look(rows: Rows) -> Surroundings:
+            idx, dist = self.factor.nearby(rows)
+            is_known, extra = dist[:, 0] == 0, np.zeros(len(idx))
+            if mass is not None:
+                extra[is_known] = mass[idx[is_known, 0]] - 1.0
+            idx[is_known, :-1], dist[is_known, :-1] = idx[is_known, 1:], dist[is_known, 1:]
+            near = idx[:, :-1], dist[:, :-1]
+            return _look_around(*near, decide(rows), own, n_votes, mass, extra)
+
+        return look
+
+    def surroundings_of_training(self, fitted: Any, mass: FloatArray | None) -> Surroundings | None:
+        """The lists of the fit hold all that is needed."""
+        lists, own = fitted.lists, self.own_labels()
+        if lists is None:
+            return None
+        extra = np.zeros(len(own)) if mass is None else mass[lists.first] - 1.0
+        m = WIDER * fitted.n_neighbors  # those of new rows
+        near, labels = (lists.idx[:, :m], lists.dist[:, :m]), own[lists.first]
+        return _look_around(*near, labels, own, fitted.n_neighbors, mass, extra)
+
+
+def _look_around(
+    idx: IdArray,
+    dist: FloatArray,
+    labels: IdArray,
+    own: IdArray,
+    n_votes: int,
+    mass: FloatArray | None,
+    extra: FloatArray,
+) -> Surroundings:
+    """From the nearest other rows; `extra`: how many more are at the row's own place.
+
+    Of rows that stand for several, fewer are as many. Those at the same place have its label.
+    """
+    if idx.shape[1] == 0:
+        return Surroundings(labels, np.zeros(len(idx)), np.zeros(len(idx)))
+    votes = (own[idx[:, :n_votes]] != labels[:, None]) & (dist[:, :n_votes] > 0)
+    last = np.full(len(idx), idx.shape[1] - 1)
+    if mass is not None:
+        counts = np.cumsum(mass[idx], axis=1) + extra[:, None]
+        last = np.minimum((counts < idx.shape[1]).sum(axis=1), last)
+    reach = np.sqrt(dist[np.arange(len(idx)), last])
+    if mass is not None:
+        reach[extra >= idx.shape[1]] = 0.0
+    return Surroundings(labels, reach, votes.mean(axis=1))
+
+
+def _copies(weights: FloatArray) -> FloatArray:
+    """How many rows each stands for, beside the median one."""
+    return np.maximum(weights / np.median(weights), 1.0)
+
+
 def _edges_of_copies(copies: FloatArray, n_linked: int) -> sp.dia_array:
     """A row that stands for several equal ones is connected to itself, as these would be."""
     return sp.diags_array(np.minimum(copies - 1.0, n_linked) / copies)
 
 
 def _far_rows(lists: Lists) -> IdArray:
-    """Rows that are thirty times as far from all others as those are from each other."""
+    """Rows that are thirty times as far from all others as those are from each other.
+
+    And as rows are from each other on the whole: in the middle of a cluster that thins out from
+    there, a few rows can be much closer to each other than any others.
+    """
     if lists.idx.shape[1] <= N_WEAK:
         return np.empty(0, np.intp)
     known = lists.idx[:, 0] >= 0
     nearest = np.where(known, lists.dist[:, 0], 0.0)
     scale = np.where(lists.idx[:, N_WEAK - 1] >= 0, lists.dist[:, N_WEAK - 1], np.inf)
-    return np.flatnonzero(known & (nearest > FAR**2 * scale[lists.idx[:, 0]]))
+    usual = np.maximum(scale[lists.idx[:, 0]], np.median(scale))
+    return np.flatnonzero(known & (nearest > FAR**2 * usual))
 
 
 def _detach_far_rows(edges: sp.csr_array, lists: Lists, degree: float) -> sp.csr_array:
@@ -457,14 +601,22 @@ def _attach_small_parts(
     return sp.csr_array(edges.maximum(more).maximum(more.T))
 
 
-def _make_row_search(
-    Z: FloatArray, weights: FloatArray, m: int, *, rng: np.random.Generator
-) -> Search | ListSearch:
-    """Exact where that is cheap: for few rows, or by a grid for few features."""
-    if len(Z) <= EXACT_ROWS or Z.shape[1] <= 3:
-        return make_search(Z, Z, m)
-    landmarks = choose_landmarks(Z, weights, len(Z) // LIST_ROWS, sweeps=SWEEPS, rng=rng)
-    return ListSearch.of(Z, landmarks)
+def _is_exact(Z: FloatArray) -> bool:
+    """Whether exact neighbours are cheap: of few rows, or few features."""
+    return len(Z) <= EXACT_ROWS or Z.shape[1] <= 3
+
+
+def _search_rows(
+    Z: FloatArray, weights: FloatArray, m: int, *, rng: np.random.Generator, threads: int
+) -> tuple[Search | ListSearch, IdArray, FloatArray]:
+    """The m nearest rows of each."""
+    if _is_exact(Z):
+        exact = make_search(Z, Z, m)
+        idx, dist = nearest_all(Z, exact, m, threads)
+        return exact, idx, dist
+    how: dict[str, Any] = {"sweeps": SWEEPS, "rng": rng, "threads": threads}
+    landmarks = choose_landmarks(Z, weights, len(Z) // LIST_ROWS, **how)
+    return nearest_in_lists(Z, landmarks, m, threads)
 
 
 def _map_of_lists(

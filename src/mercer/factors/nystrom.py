@@ -31,8 +31,8 @@ KMEANS_ROWS = 10_000  # so many rows (or 20 per centre) are enough to place the 
 class Nystrom(Approximation):
     """K ≈ F Fᵀ with F = K[:, B] V Λ^-½ Q, K[B, B] = V Λ Vᵀ, for pivots B drawn beforehand.
 
-    The projection onto the span of the pivots, as in IncompleteCholesky, but these are chosen
-    without looking at what is left to explain: simpler, less exact at the same rank, and the
+    The projection onto the span of the pivots, like `IncompleteCholesky`, but with pivots that are
+    chosen independently of the remaining error: simpler, less exact at the same rank, and the
     basis of approximate kernel k-means [chitta2011]. Cost: O(n·rank²) products, n·rank kernel
     values, n·rank numbers of memory.
 
@@ -43,11 +43,11 @@ class Nystrom(Approximation):
     sampling : {"uniform", "kmeans", "leverage"}, default="uniform"
         "uniform" draws rows in proportion to their weight, without replacement. "kmeans" takes the
         centres of weighted k-means [zhang2008], started at the pivots of an incomplete Cholesky
-        factor: for dense rows and kernels of vectors. Such pivots are no rows of X, so their
+        factor: for dense rows and kernels of vectors. Such pivots are not rows of X, so their
         `pivot_ids` are -1. "leverage" draws rows by their ridge leverage scores, found by recursion
-        over halves of the rows [musco2017, Algorithm 3]: rows that few others are like are drawn
-        more often. Both cost two to three times "uniform"; at rank 256 "leverage" leaves 0.5 to 1.0
-        and "kmeans" 0.3 to 0.8 of the trace it leaves.
+        over halves of the rows [musco2017, Algorithm 3]: unusual rows are drawn more often. Both
+        cost two to three times "uniform"; at rank 256 "leverage" leaves 0.5 to 1.0 and "kmeans" 0.3
+        to 0.8 of the trace it leaves.
     cutoff : float or None, default=None
         Eigenvalues of K[B, B] below this part of the largest are left out, with their columns of F:
         dividing by their root would blow up rounding errors. None is the machine epsilon of the

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer._run.budget import Budget
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.kernels.bandwidth import around
 from mercer.kernels.base import Kernel
@@ -18,7 +18,7 @@ from mercer.rows.sample import Sample
 from mercer.rows.source import Source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """What an estimator works on."""
 

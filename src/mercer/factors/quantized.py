@@ -4,13 +4,14 @@ blocks of rows [zhang2006]. Its eigenproblem has the size of the number of block
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Record, expect, stored
 from mercer._run.threads import in_order, single_threaded_blas
@@ -235,7 +236,7 @@ class Quantized(Approximation):
         return Quantization(moved, blocks.weights, blocks.variances)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class QuantizedFactor(PivotFactor):
     """F = k(X, representatives) @ mix, and the blocks it comes from."""
 
@@ -433,7 +434,7 @@ class TooManyBlocksError(ValueError):
     """The radius is so small that almost every row would represent itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantization:
     """Blocks of rows: what each stands for, how much it weighs, how wide it is."""
 

@@ -6,16 +6,17 @@ alone, not on the rows it came with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Allowance, Record, expect, stored
-from mercer._run.threads import in_order
+from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.linalg.lloyd import Sums, lloyd
 from mercer.linalg.products import unit_rows
@@ -36,6 +37,7 @@ ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
 PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
 PRODUCTS = 2**20  # float32 products held at once: 4 MB, which are used again and stay in the cache
+FEW_PAIRS = 2**21  # for up to 3 features, so many distances are there before a grid is
 GRID_CELLS = 60_000
 GRID_RATIOS = {1: 16, 2: 8, 3: 4}  # fine cells per coarse one and side, by number of features
 GRID_ITEMS = 5 * 10**7  # longer lists (all rows in one cell, for a far outlier) are not worth it
@@ -49,7 +51,7 @@ EXTRA_LISTED = 4  # candidates by float32, of which float64 takes the nearest
 RECALL_ROWS = 200  # rows whose neighbours are sought exactly as well, to measure the recall
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchPlan(Record):
     """A search as a file holds it: landmarks, and the box and cells of the grid over them.
 
@@ -89,14 +91,14 @@ class SearchPlan(Record):
         if max(p * int(few.prod()), int(many.prod())) > most:
             return Search(L)
         none = np.zeros(1, np.int64), np.zeros(1, np.int32)
-        coarse = _jit.cell_candidates(self.low, self.step * ratio, few, L, m, *none, 0, few)
+        coarse = cell_candidates(self.low, self.step * ratio, few, L, m, *none, 0, few)
         if len(coarse[1]) * ratio**d > most:
             return Search(L)
-        fine = _jit.cell_candidates(self.low, self.step, many, L, m, *coarse, ratio, few)
+        fine = cell_candidates(self.low, self.step, many, L, m, *coarse, ratio, few)
         return Search(L, (self.low, self.step, many, *fine), m)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search(Record):
     """Finds nearest landmarks exactly: by products, or by a grid where there are few features."""
 
@@ -120,11 +122,15 @@ class Search(Record):
         if self.grid is not None and m <= self.grid_neighbors:
             _jit.nearest_by_grid(Z, L, *self.grid, idx, dist)
             return idx, dist
+        if L.shape[1] <= 3 and len(Z) * len(L) <= FEW_PAIRS:
+            _jit.nearest_of_all(Z, L, np.arange(len(Z)), idx, dist)
+            return idx, dist
         unsure = self._by_products(Z, np.float32, idx, dist)
         if len(unsure):  # groups so far apart that float32 cannot see inside them
             rows, idx_there, dist_there = Z[unsure], idx[unsure], dist[unsure]
             still = self._by_products(rows, np.float64, idx_there, dist_there)
-            _jit.nearest_of_all(rows, L, still, idx_there, dist_there)
+            if len(still):
+                _jit.nearest_of_all(rows, L, still, idx_there, dist_there)
             idx[unsure], dist[unsure] = idx_there, dist_there
         return idx, dist
 
@@ -140,17 +146,19 @@ class Search(Record):
         held = np.empty((min(step, len(Z)), len(L)), dtype)
         is_sure = np.empty(len(Z), np.bool_)
         rounding = (L.shape[1] + 4) * float(np.finfo(dtype).eps)  # of a product, beside ‖z‖‖l‖
+        longest, n_candidates = np.sqrt(norms.max()), min(idx.shape[1] + EXTRA_CANDIDATES, len(L))
+        scratch = np.empty((1, n_candidates)), np.empty((1, n_candidates), np.int64)
         for start in range(0, len(Z), step):
             piece = slice(start, start + step)
             products = held[: len(Z[piece])]
             with np.errstate(over="ignore", invalid="ignore"):  # rows beyond float32 are unsure
                 np.matmul(Z[piece].astype(dtype), L.T, out=products)
-            arrays = (Z[piece], self.landmarks, products, norms, rounding, EXTRA_CANDIDATES)
+            arrays = (Z[piece], self.landmarks, products, norms, longest, rounding, *scratch)
             _jit.nearest_by_products(*arrays, idx[piece], dist[piece], is_sure[piece])
         return np.flatnonzero(~is_sure)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListPlan(Record):
     """Inverted lists as a file holds them: loops follow lists, so those are made anew."""
 
@@ -162,7 +170,7 @@ class ListPlan(Record):
         return ListSearch.of(self.rows, self.landmarks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListSearch(Record):
     """Finds nearest rows among those that share one of their nearest landmarks."""
 
@@ -178,7 +186,12 @@ class ListSearch(Record):
     def of(cls, rows: FloatArray, landmarks: FloatArray) -> ListSearch:
         """Each row is in the list of its nearest landmark."""
         coarse = Search(landmarks)
-        nearest = nearest_all(rows, coarse, 1)[0][:, 0]
+        return cls._of_nearest(rows, coarse, nearest_all(rows, coarse, 1)[0][:, 0])
+
+    @classmethod
+    def _of_nearest(cls, rows: FloatArray, coarse: Search, nearest: IdArray) -> ListSearch:
+        """The lists of rows whose nearest landmark is known."""
+        landmarks = coarse.landmarks
         members = np.argsort(nearest, kind="stable")
         starts = np.r_[0, np.cumsum(np.bincount(nearest, minlength=len(landmarks)))]
         residuals = np.empty(rows.size, np.float32)
@@ -201,8 +214,16 @@ class ListSearch(Record):
 
     def nearest(self, Z: FloatArray, m: int) -> tuple[IdArray, FloatArray]:
         """Numbers and squared distances of the m nearest rows, nearest first."""
+        return self._nearest_in(self.coarse.nearest(Z, _n_probes(self.coarse))[0], Z, m)
+
+    def _nearest_in(self, probes: IdArray, Z: FloatArray, m: int) -> tuple[IdArray, FloatArray]:
+        """The same in the lists of these landmarks; rows that share lists come together.
+
+        (They find them in the cache: a third of the time. What is found does not depend on it.)
+        """
+        order = np.argsort(probes[:, 0], kind="stable")
+        Z, probes, back = Z[order], probes[order], np.argsort(order)
         idx, dist = np.empty((len(Z), m), np.intp), np.empty((len(Z), m))
-        probes = self.coarse.nearest(Z, min(N_PROBES, len(self.coarse.landmarks)))[0]
         with np.errstate(over="ignore", invalid="ignore"):  # rows beyond float32: see below
             _jit.nearest_in_lists(
                 Z,
@@ -217,8 +238,9 @@ class ListSearch(Record):
                 dist,
             )
         few = np.flatnonzero(idx[:, -1] < 0)
-        _jit.nearest_of_all(Z, self.rows, few, idx, dist)
-        return idx, dist
+        if len(few):
+            _jit.nearest_of_all(Z, self.rows, few, idx, dist)
+        return idx[back], dist[back]
 
     def notes(self, n_neighbors: int) -> list[str]:
         """What a report says of the search."""
@@ -236,7 +258,7 @@ class ListSearch(Record):
 def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
     """Finds the m nearest of L: a grid over the box of Z for up to 3 features, else products."""
     d = L.shape[1]
-    if d > 3 or len(L) < 32:
+    if d > 3 or len(L) < 32 or len(Z) * len(L) <= FEW_PAIRS:
         return Search(L)
     low, high = Z.min(axis=0), Z.max(axis=0)
     ratio = GRID_RATIOS[d]
@@ -246,11 +268,37 @@ def make_search(L: FloatArray, Z: FloatArray, m: int) -> Search:
     many = np.array([coarse * ratio] * d + [1] * (3 - d))
     none = np.zeros(1, np.int64), np.zeros(1, np.int32)
     m = min(m, len(L))
-    ptr, items = _jit.cell_candidates(low, step * ratio, few, L, m, *none, 0, few)
+    ptr, items = cell_candidates(low, step * ratio, few, L, m, *none, 0, few)
     if len(items) * ratio**d > GRID_ITEMS:
         return Search(L)
-    ptr, items = _jit.cell_candidates(low, step, many, L, m, ptr, items, ratio, few)
+    ptr, items = cell_candidates(low, step, many, L, m, ptr, items, ratio, few)
     return Search(L, (low, step, many, ptr, items), m)
+
+
+def cell_candidates(
+    low: FloatArray,
+    step: FloatArray,
+    sides: IdArray,
+    L: FloatArray,
+    m: int,
+    parents: Any,
+    parent_items: Any,
+    ratio: int,
+    parent_sides: IdArray,
+) -> tuple[IdArray, IdArray]:
+    """For each cell of a grid, the landmarks that can be among the m nearest of a point in it.
+
+    A coarser grid's lists (ratio cells per side; 0: none) bound the search.
+    """
+    n_cells, (p, d) = int(sides.prod()), L.shape
+    ptr, items = np.zeros(n_cells + 1, np.int64), np.empty(max(16 * n_cells, p), np.int32)
+    scratch = np.empty((1, d)), np.empty(p), np.empty((1, m)), np.empty((1, m), np.int64)
+    grid, coarse = (low, step, sides, L), (parents, parent_items, ratio, parent_sides)
+    done = 0
+    while (done := _jit.fill_cells(*grid, *coarse, done, ptr, items, scratch)) < n_cells:
+        shorter, items = items, np.empty(2 * (len(items) + p), np.int32)
+        items[: len(shorter)] = shorter
+    return ptr, items[: ptr[-1]].copy()
 
 
 def projection_of(X: Rows, *, rng: np.random.Generator) -> FloatArray | None:
@@ -311,42 +359,63 @@ def is_angle(row_format: RowFormat) -> bool:
 
 
 def projected(
-    X: Rows, projection: FloatArray | None, row_format: RowFormat, threads: int = 1
+    X: Rows,
+    projection: FloatArray | None,
+    row_format: RowFormat,
+    threads: int = 1,
+    *,
+    dtype: Any = np.float64,
 ) -> FloatArray:
-    """Rows in format in the space of the search, float64, each by the same instructions."""
+    """Rows in format in the space of the search, each by the same instructions.
+
+    They are float64, or `dtype` if it holds the products of projected rows as exactly.
+    """
     if projection is None:
         return np.ascontiguousarray(X, dtype=np.float64)
-    Z = _products(X, projection, threads)
-    return unit_rows(Z) if is_angle(row_format) else Z
+    Z = _products(X, projection, threads, dtype)
+    return unit_rows(Z.astype(np.float64, copy=False)) if is_angle(row_format) else Z
 
 
-def _products(X: Rows, projection: FloatArray, threads: int) -> FloatArray:
+def _products(X: Rows, projection: FloatArray, threads: int, dtype: Any) -> FloatArray:
     if sp.issparse(X):
         return cast(X, np.float64) @ projection
-    Z = np.empty((len(X), projection.shape[1]))
+    Z = np.empty((len(X), projection.shape[1]), np.promote_types(X.dtype, dtype))
 
-    def project(start: int) -> None:
+    def project(start: int) -> None:  # in float64: the bits of float32 products depend on the place
         rows = X[start : start + PRODUCT_ROWS].astype(np.float64, copy=False)
         Z[start : start + PRODUCT_ROWS] = (pad(rows, PRODUCT_ROWS) @ projection)[: len(rows)]
 
-    for _ in in_order(project, range(0, len(X), PRODUCT_ROWS), threads):
-        pass
+    with single_threaded_blas():  # several threads of BLAS sum in another order
+        for _ in in_order(project, range(0, len(X), PRODUCT_ROWS), threads):
+            pass
     return Z
 
 
 def choose_landmarks(
-    Z: FloatArray, weights: FloatArray, rank: int, *, sweeps: int, rng: np.random.Generator
+    Z: FloatArray,
+    weights: FloatArray,
+    rank: int,
+    *,
+    sweeps: int,
+    rng: np.random.Generator,
+    threads: int = 1,
+    search_for: Callable[[FloatArray, FloatArray, int], Any] | None = None,
 ) -> FloatArray:
-    """A random start, then a few of Lloyd's sweeps on ten rows per landmark."""
+    """A random start, then a few of Lloyd's sweeps on ten rows per landmark.
+
+    `search_for(L, Z, m)` makes the search among landmarks; None is an exact one.
+    """
     if rank >= len(Z):
-        return Z.copy()
+        return Z.astype(np.float64)
     size = min(len(Z), ROWS_PER_LANDMARK * rank)
     some = np.sort(rng.choice(len(Z), size, replace=False))
-    Z, weights = Z[some], weights[some]
-    L = Z[np.sort(rng.choice(len(Z), rank, replace=False))]
+    if size < len(Z):  # all of them need no copy
+        Z, weights = Z[some], weights[some]
+    L = Z[np.sort(rng.choice(len(Z), rank, replace=False))].astype(np.float64)
 
     def sweep(L: FloatArray, moves: FloatArray | None) -> Sums:
-        labels = nearest_all(Z, Search(L), 1)[0][:, 0]
+        search = Search(L) if search_for is None else search_for(L, Z, 1)
+        labels = nearest_all(Z, search, 1, threads)[0][:, 0]
         sums, counts = np.zeros_like(L), np.zeros(len(L))
         _jit.add_to_nearest(Z, labels, weights, sums, counts)
         return Sums(sums, counts)
@@ -354,9 +423,29 @@ def choose_landmarks(
     return lloyd(sweep, L, max_iter=sweeps).centers
 
 
-def nearest_all(
-    Z: FloatArray, search: Search | ListSearch, m: int, threads: int = 1
-) -> tuple[IdArray, FloatArray]:
+def nearest_in_lists(
+    Z: FloatArray, landmarks: FloatArray, m: int, threads: int = 1
+) -> tuple[ListSearch, IdArray, FloatArray]:
+    """A search among the rows of Z by lists of these landmarks, and what it finds for each row."""
+    coarse = Search(landmarks)
+    probes = nearest_all(Z, coarse, _n_probes(coarse), threads)[0]
+    search = ListSearch._of_nearest(Z, coarse, probes[:, 0])
+    idx, dist = np.empty((len(Z), m), np.intp), np.empty((len(Z), m))
+
+    def find(span: tuple[int, int]) -> None:
+        rows = search.members[slice(*span)]  # list by list: see _nearest_in
+        idx[rows], dist[rows] = search._nearest_in(probes[rows], Z[rows], m)
+
+    for _ in in_order(find, spans(len(Z)), threads):
+        pass
+    return search, idx, dist
+
+
+def _n_probes(coarse: Search) -> int:
+    return min(N_PROBES, len(coarse.landmarks))
+
+
+def nearest_all(Z: FloatArray, search: Any, m: int, threads: int = 1) -> tuple[IdArray, FloatArray]:
     tiles = spans(len(Z))
     pieces = list(in_order(lambda span: search.nearest(Z[slice(*span)], m), tiles, threads))
     return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])

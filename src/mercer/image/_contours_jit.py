@@ -1,10 +1,13 @@
-"""Loops of the region tree: basins, histograms, contrast along borders, merging."""
+"""Loops of the region tree: basins, histograms, contrast along borders, merging.
+
+One assignment a line: numba makes a tuple of two, and compiles it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mercer._run.jit import jit
+from mercer._run.jit import inlined, jit
 
 
 @jit
@@ -14,8 +17,11 @@ def reduce_blocks(values, inside, step, out, counts):
     values: (h, w, c); out: OUT (ceil(h/step), ceil(w/step), c); counts: OUT, pixels inside
     """
     height, width, channels = values.shape
-    out[:] = 0.0
-    counts[:] = 0
+    for y in range(out.shape[0]):
+        for x in range(out.shape[1]):
+            counts[y, x] = 0
+            for c in range(channels):
+                out[y, x, c] = 0.0
     for y in range(height):
         for x in range(width):
             if inside[y, x]:
@@ -73,49 +79,53 @@ def enlarge(owner, inside, step, first_line, out):
 
 
 @jit
-def find_basins(strength, inside, out):
+def find_basins(strength, inside, flat, target, path):
     """Each pixel flows to its lowest neighbour; pixels that meet make a basin. Their number.
 
     Of equally low pixels the first in scan order counts as lower, so plateaus have one sink.
 
-    strength: (h, w); out: OUT (h, w) int32, -1 outside
+    strength: (h, w); flat: OUT (h·w,) int32, -1 outside; target, path: scratch (h·w,) int32
     """
     height, width = strength.shape
-    flat = out.ravel()
-    target = np.empty(height * width, np.int32)
     for y in range(height):
         for x in range(width):
             here = y * width + x
-            best, least = here, strength[y, x]
+            best = here
+            least = strength[y, x]
             flat[here] = -1
             if not inside[y, x]:
                 target[here] = -1
                 continue
             if y > 0 and inside[y - 1, x] and strength[y - 1, x] <= least:
-                best, least = here - width, strength[y - 1, x]
-            if x > 0 and inside[y, x - 1] and is_lower(strength[y, x - 1], here - 1, least, best):
-                best, least = here - 1, strength[y, x - 1]
+                best = here - width
+                least = strength[y - 1, x]
+            if x > 0 and inside[y, x - 1]:
+                near = strength[y, x - 1]
+                if near < least or (near == least and here - 1 < best):
+                    best = here - 1
+                    least = near
             if x + 1 < width and inside[y, x + 1] and strength[y, x + 1] < least:
-                best, least = here + 1, strength[y, x + 1]
+                best = here + 1
+                least = strength[y, x + 1]
             if y + 1 < height and inside[y + 1, x] and strength[y + 1, x] < least:
-                best, least = here + width, strength[y + 1, x]
+                best = here + width
             target[here] = best
-    return number_basins(target, flat)
+    return number_basins(target, flat, path)
 
 
-@jit
+@inlined
 def is_lower(a, i, b, j):
     return a < b or (a == b and i < j)
 
 
-@jit
-def number_basins(target, flat):  # flat: INOUT, -1 → the basin
+@inlined
+def number_basins(target, flat, path):  # flat: INOUT, -1 → the basin
     n = 0
-    path = np.empty(target.shape[0], np.int32)
     for i in range(target.shape[0]):
         if flat[i] >= 0 or target[i] < 0:
             continue
-        n_path, j = 0, i
+        n_path = 0
+        j = i
         while flat[j] < 0 and target[j] != j:
             path[n_path] = j
             n_path += 1
@@ -136,7 +146,8 @@ def texture_codes(across, down, steps, out):
     """
     for y in range(across.shape[0]):
         for x in range(across.shape[1]):
-            a, b = across[y, x], down[y, x]
+            a = across[y, x]
+            b = down[y, x]
             square = a * a + b * b
             level = 0
             for i in range(3):
@@ -176,50 +187,20 @@ def add_histograms(colors, codes, owner, low, width, first, H, sizes):
 
 
 @jit
-def blur_cells(H, weights, scratch, out):
-    """Weighted means along both axes; cells at the edge are repeated.
+def blur_lines(H, weights, out):
+    """Weighted means of each line and its neighbours; lines at the edge are repeated.
 
-    H: (rows, columns, bins); weights: (2 half + 1,); scratch, out: OUT, of the same shape
+    H: (lines, width); weights: (2 half + 1,); out: OUT (lines, width)
     """
-    rows, columns, n_bins = H.shape
     half = weights.shape[0] // 2
-    for y in range(rows):
-        scratch[y] = 0.0
+    for y in range(H.shape[0]):
+        for x in range(H.shape[1]):
+            out[y, x] = 0.0
         for t in range(-half, half + 1):
-            line, weight = min(max(y + t, 0), rows - 1), weights[t + half]
-            for x in range(columns):
-                for b in range(n_bins):
-                    scratch[y, x, b] += weight * H[line, x, b]
-    for y in range(rows):
-        out[y] = 0.0
-        for x in range(columns):
-            for t in range(-half, half + 1):
-                place, weight = min(max(x + t, 0), columns - 1), weights[t + half]
-                for b in range(n_bins):
-                    out[y, x, b] += weight * scratch[y, place, b]
-
-
-@jit
-def border_pixels(owner, lower, upper):
-    """Pairs of pixels on the two sides of a border, that of the lower region first; how many.
-
-    lower, upper: OUT (2 h w,) numbers of pixels
-    """
-    height, width = owner.shape
-    n = 0
-    for y in range(height):
-        for x in range(width):
-            for down in range(2):
-                yy, xx = y + down, x + 1 - down
-                if yy >= height or xx >= width:
-                    continue
-                a, b = owner[y, x], owner[yy, xx]
-                if a == b or a < 0 or b < 0:
-                    continue
-                here, there = y * width + x, yy * width + xx
-                lower[n], upper[n] = (here, there) if a < b else (there, here)
-                n += 1
-    return n
+            line = min(max(y + t, 0), H.shape[0] - 1)
+            weight = weights[t + half]
+            for x in range(H.shape[1]):
+                out[y, x] += weight * H[line, x]
 
 
 @jit
@@ -233,12 +214,17 @@ def add_contrast(lower, upper, edge, normals, width, H, step, reach, first, colu
     rows, columns, _ = H.shape
     for i in range(lower.shape[0]):
         e = edge[i]
-        ya, xa = divmod(lower[i], width)
-        yb, xb = divmod(upper[i], width)
-        ny, nx = normals[e, 0], normals[e, 1]
+        ya = lower[i] // width
+        xa = lower[i] - ya * width
+        yb = upper[i] // width
+        xb = upper[i] - yb * width
+        ny = normals[e, 0]
+        nx = normals[e, 1]
         if ny == 0.0 and nx == 0.0:
-            ny, nx = np.float64(yb - ya), np.float64(xb - xa)
-        y, x = 0.5 * (ya + yb) + 0.5, 0.5 * (xa + xb) + 0.5
+            ny = np.float64(yb - ya)
+            nx = np.float64(xb - xa)
+        y = 0.5 * (ya + yb) + 0.5
+        x = 0.5 * (xa + xb) + 0.5
         y0 = min(max(int((y - reach * ny) / step), 0), rows - 1)
         y1 = min(max(int((y + reach * ny) / step), 0), rows - 1)
         x0 = min(max(int((x - reach * nx) / step), 0), columns - 1)
@@ -246,12 +232,13 @@ def add_contrast(lower, upper, edge, normals, width, H, step, reach, first, colu
         for g in range(first.shape[0] - 1):
             total = np.float32(0.0)
             for b in range(first[g], first[g + 1]):
-                p, q = H[y0, x0, b], H[y1, x1, b]
+                p = H[y0, x0, b]
+                q = H[y1, x1, b]
                 total += (p - q) * (p - q) / (p + q + np.float32(1e-12))
             sums[e, column + g] += 0.5 * total
 
 
-@jit
+@inlined
 def dissimilarity(e, a, b, sums, lengths, H, sizes, first, weights, speck, least):
     """How much two neighbouring regions differ.
 
@@ -263,11 +250,13 @@ def dissimilarity(e, a, b, sums, lengths, H, sizes, first, weights, speck, least
     total = 0.0
     for j in range(n_cues):
         total += weights[j] * np.sqrt(sums[e, j] / lengths[e])
-    for_a, for_b = 1.0 / sizes[a], 1.0 / sizes[b]
+    for_a = 1.0 / sizes[a]
+    for_b = 1.0 / sizes[b]
     for g in range(first.shape[0] - 1):
         square = 0.0
         for t in range(first[g], first[g + 1]):
-            p, q = H[a, t] * for_a, H[b, t] * for_b
+            p = H[a, t] * for_a
+            q = H[b, t] * for_b
             square += (p - q) * (p - q) / (p + q + 1e-12)
         total += weights[n_cues + g] * np.sqrt(0.5 * square)
     smaller = min(sizes[a], sizes[b])
@@ -276,56 +265,67 @@ def dissimilarity(e, a, b, sums, lengths, H, sizes, first, weights, speck, least
     return total - 1e3 if smaller < least else total
 
 
-@jit
+@inlined
 def push(keys, ids, n, key, item):  # a heap of n, smallest key first, then smallest number
     i = n
     while i > 0:
         above = (i - 1) >> 1
         if not is_lower(key, item, keys[above], ids[above]):
             break
-        keys[i], ids[i] = keys[above], ids[above]
+        keys[i] = keys[above]
+        ids[i] = ids[above]
         i = above
-    keys[i], ids[i] = key, item
+    keys[i] = key
+    ids[i] = item
 
 
-@jit
+@inlined
 def drop_first(keys, ids, n):  # a heap of n becomes one of n - 1
     n -= 1
-    key, item, i = keys[n], ids[n], 0
+    key = keys[n]
+    item = ids[n]
+    i = 0
     while 2 * i + 1 < n:
         child = 2 * i + 1
         if child + 1 < n and is_lower(keys[child + 1], ids[child + 1], keys[child], ids[child]):
             child += 1
         if not is_lower(keys[child], ids[child], key, item):
             break
-        keys[i], ids[i] = keys[child], ids[child]
+        keys[i] = keys[child]
+        ids[i] = ids[child]
         i = child
-    keys[i], ids[i] = key, item
+    keys[i] = key
+    ids[i] = item
 
 
-@jit
+@inlined
 def find_edge(a, b, ends, is_open, first_half, next_half, n_halves):
     """The open border between two regions, in the shorter of their chains; -1 if there is none."""
+    mine = a
+    other = b
     if n_halves[b] < n_halves[a]:
-        a, b = b, a
-    half, before = first_half[a], -1
+        mine = b
+        other = a
+    half = first_half[mine]
+    before = -1
     while half >= 0:
-        e, following = half >> 1, next_half[half]
+        e = half >> 1
+        following = next_half[half]
         if not is_open[e]:  # leaves the chain
-            n_halves[a] -= 1
+            n_halves[mine] -= 1
             if before < 0:
-                first_half[a] = following
+                first_half[mine] = following
             else:
                 next_half[before] = following
         else:
-            if ends[e, 0] == b or ends[e, 1] == b:
+            if ends[e, 0] == other or ends[e, 1] == other:
                 return e
             before = half
         half = following
     return -1
 
 
-@jit
+@inlined
 def merge_edges(a, b, ends, is_open, first_half, next_half, n_halves, sums, lengths, changed):
     """Region a takes over the borders of b; borders with the same third region become one.
 
@@ -335,7 +335,8 @@ def merge_edges(a, b, ends, is_open, first_half, next_half, n_halves, sums, leng
     n_changed = 0
     half = first_half[b]
     while half >= 0:
-        e, following = half >> 1, next_half[half]
+        e = half >> 1
+        following = next_half[half]
         if is_open[e]:
             side = 0 if ends[e, 0] == b else 1
             known = find_edge(a, ends[e, 1 - side], ends, is_open, first_half, next_half, n_halves)
@@ -356,7 +357,7 @@ def merge_edges(a, b, ends, is_open, first_half, next_half, n_halves, sums, leng
     return n_changed
 
 
-@jit
+@inlined
 def open_edges(a, is_open, first_half, next_half, found):
     """All borders of a region into `found`; how many."""
     n = 0
@@ -371,42 +372,82 @@ def open_edges(a, is_open, first_half, next_half, found):
 
 @jit
 def merge_regions(
-    ends, sums, lengths, H, sizes, first, weights, speck, least, growth, pairs, heights
+    ends,
+    sums,
+    lengths,
+    H,
+    sizes,
+    first,
+    weights,
+    speck,
+    least,
+    growth,
+    pairs,
+    heights,
+    chains,
+    heap,
 ):
     """Merge the two most similar neighbours again and again; the number of merges.
 
     ends: INOUT (edges, 2); sums, lengths: INOUT contrast along the borders, and their lengths;
     H, sizes: INOUT histograms and pixels of regions; growth: the share by which a region grows
     before all its borders are compared again (changed ones always are); pairs: OUT (n - 1, 2)
-    which region took which; heights: OUT (n - 1,) their dissimilarity, never less than before
+    which region took which; heights: OUT (n - 1,) their dissimilarity, never less than before.
+    chains: scratch (first_half, next_half, n_halves, is_open, changed, compared), heap: scratch
+    (keys, ids, current), as `merge_room` makes them
     """
-    n, m = sizes.shape[0], ends.shape[0]
-    first_half, next_half = np.full(n, -1, np.int64), np.full(2 * m, -1, np.int64)
-    n_halves, is_open = np.zeros(n, np.int64), np.ones(m, np.bool_)
-    changed, compared = np.empty(m, np.int64), sizes.copy()
-    current, capacity = np.empty(m), 8 * m + 64
-    keys, ids, held = np.empty(capacity), np.empty(capacity, np.int64), 0
+    first_half, next_half, n_halves, is_open, changed, compared = chains
+    keys, ids, current = heap
+    m = ends.shape[0]
+    held = 0
+    n_merged = 0
+    top = -np.inf
     for e in range(m):
         for side in range(2):
             next_half[2 * e + side] = first_half[ends[e, side]]
             first_half[ends[e, side]] = 2 * e + side
             n_halves[ends[e, side]] += 1
-        a, b = ends[e, 0], ends[e, 1]
-        current[e] = dissimilarity(e, a, b, sums, lengths, H, sizes, first, weights, speck, least)
-        push(keys, ids, held, current[e], e)
-        held += 1
-    n_merged, top = 0, -np.inf
-    while held > 0:
-        key, e = keys[0], ids[0]
-        drop_first(keys, ids, held)
-        held -= 1
-        if not is_open[e] or key != current[e]:
-            continue
-        a, b = ends[e, 0], ends[e, 1]
+        changed[e] = e
+    n_changed = m
+    while True:
+        for i in range(n_changed):
+            e = changed[i]
+            value = dissimilarity(
+                e, ends[e, 0], ends[e, 1], sums, lengths, H, sizes, first, weights, speck, least
+            )
+            if value == current[e]:
+                continue
+            current[e] = value
+            start = e
+            stop = e + 1
+            if held == keys.shape[0]:  # outdated entries make room
+                held = 0
+                start = 0
+                stop = m
+            for entry in range(start, stop):
+                if is_open[entry]:
+                    push(keys, ids, held, current[entry], entry)
+                    held += 1
+        key = 0.0
+        e = 0
+        found = False
+        while held > 0 and not found:
+            key = keys[0]
+            e = ids[0]
+            drop_first(keys, ids, held)
+            held -= 1
+            found = is_open[e] and key == current[e]
+        if not found:
+            return n_merged
+        a = ends[e, 0]
+        b = ends[e, 1]
         if sizes[a] < sizes[b] or (sizes[a] == sizes[b] and b < a):
-            a, b = b, a
+            a = b
+            b = ends[e, 0]
         top = max(top, key)
-        heights[n_merged], pairs[n_merged, 0], pairs[n_merged, 1] = top, a, b
+        heights[n_merged] = top
+        pairs[n_merged, 0] = a
+        pairs[n_merged, 1] = b
         n_merged += 1
         is_open[e] = False
         sizes[a] += sizes[b]
@@ -418,22 +459,3 @@ def merge_regions(
         if sizes[a] > (1.0 + growth) * compared[a] or compared[a] < least:
             compared[a] = sizes[a]
             n_changed = open_edges(a, is_open, first_half, next_half, changed)
-        for i in range(n_changed):
-            e = changed[i]
-            other = ends[e, 1] if ends[e, 0] == a else ends[e, 0]
-            value = dissimilarity(
-                e, a, other, sums, lengths, H, sizes, first, weights, speck, least
-            )
-            if value == current[e]:
-                continue
-            current[e] = value
-            if held < capacity:
-                push(keys, ids, held, value, e)
-                held += 1
-                continue
-            held = 0  # outdated entries make room
-            for open_edge in range(m):
-                if is_open[open_edge]:
-                    push(keys, ids, held, current[open_edge], open_edge)
-                    held += 1
-    return n_merged

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._run.budget import Budget
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Allowance, Record, stored, unstored
 from mercer._run.threads import in_order
@@ -24,7 +24,7 @@ ROUNDING = 1e-9  # by which distances between centres may be wrong
 Owners = NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Centers(Record):
     """Points of feature space; a pixel belongs to the nearest."""
 
@@ -67,7 +67,7 @@ class Centers(Record):
         return owner
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PixelBlocks:
     """Blocks of pixels: the centres that define them, what they hold, the block of each pixel."""
 

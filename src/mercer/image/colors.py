@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray
 
@@ -16,7 +16,7 @@ _jit = LazyModule("mercer.image._jit")
 LEVELS = 64  # of a channel, when colours are counted: finer steps are not visible
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """Some of the distinct colours, and where cutting them in two gains most."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.recorder import Recorder
 from mercer._run.records import Record, expect, stored
@@ -26,7 +26,7 @@ WORK_PIXELS = 2**18  # larger images are worked on as means of blocks: people se
 PLACE, SHARE = 0.1, 0.01  # of χ²: they decide between segments that look the same
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Looks(Record):
     """What segments look like: histograms of colour and texture, where they are, how large."""
 
@@ -53,7 +53,7 @@ class Looks(Record):
         return distances.argmin(axis=1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeRule(Record):
     """Which level of a tree is taken, and which regions are too small for it."""
 
@@ -71,7 +71,7 @@ class TreeRule(Record):
         return min(self.n_segments, tree.n_regions)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeModel(Record):
     """Another image is cut by the same rule, and its segments are named after those they resemble.
 
@@ -114,7 +114,7 @@ class TreeModel(Record):
         return labels
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkImage:
     """An image of at most WORK_PIXELS cells, each the mean of step × step pixels."""
 
@@ -158,7 +158,7 @@ class WorkImage:
         return out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundSegments:
     """The tree of an image, the level that a rule takes, and what its segments look like."""
 

@@ -8,12 +8,11 @@ direction and only where there is a border.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
 from mercer.image.pixels import BoolImage
@@ -35,7 +34,7 @@ STRAIGHT = 0.3  # a border whose normals add up to less of its length has no dir
 N_CUES = 4 * len(SCALES) + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RegionGraph:
     """Regions, and the borders between neighbours."""
 
@@ -56,8 +55,8 @@ def region_graph(planes: FloatArray, inside: BoolImage) -> RegionGraph:
     planes : (3, rows, columns), lightness and two of colour.
     """
     steepness = fine_gradient(planes)
-    owner = np.empty(inside.shape, np.int32)
-    n = _jit.find_basins(steepness, inside, owner)
+    owner, scratch = np.empty(inside.shape, np.int32), np.empty((2, inside.size), np.int32)
+    n = _jit.find_basins(steepness, inside, owner.reshape(-1), *scratch)
     codes = _texture(planes[0])
     H, sizes = np.zeros((n, FIRST[-1])), np.zeros(n)
     _count(planes, codes, owner, H, sizes)
@@ -102,9 +101,20 @@ def _count(
 
 
 def _border_pixels(owner: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    lower, upper = (np.empty(2 * owner.size, np.int32) for _ in range(2))
-    n = _jit.border_pixels(owner, lower, upper)
-    return lower[:n].copy(), upper[:n].copy()
+    """Pairs of pixels on the two sides of a border, that of the lower region first.
+
+    In the order of the first of the two, its right neighbour before the one below.
+    """
+    width, flat, inside = owner.shape[1], owner.reshape(-1), owner >= 0
+    is_border = np.zeros((*owner.shape, 2), np.bool_)
+    here, there = (slice(None), slice(None, -1)), (slice(None), slice(1, None))
+    for side, (a, b) in enumerate(((here, there), (here[::-1], there[::-1]))):
+        is_border[(*a, side)] = (owner[a] != owner[b]) & inside[a] & inside[b]
+    place = np.flatnonzero(is_border)
+    first = (place >> 1).astype(np.int32)
+    second = first + np.where(place & 1, np.int32(width), np.int32(1))
+    is_lower = flat[first] < flat[second]
+    return np.where(is_lower, first, second), np.where(is_lower, second, first)
 
 
 def _add_cues(
@@ -154,8 +164,11 @@ def _cell_histograms(planes: FloatArray, codes: NDArray[np.uint8], inside: BoolI
 def _blurred(H: FloatArray, sigma: float) -> FloatArray:
     steps = np.arange(-round(2.5 * sigma), round(2.5 * sigma) + 1)
     weights = np.exp(-0.5 * (steps / sigma) ** 2)
-    out = np.empty_like(H)
-    _jit.blur_cells(H, (weights / weights.sum()).astype(np.float32), np.empty_like(H), out)
+    shares = (weights / weights.sum()).astype(np.float32)
+    down, out = np.empty_like(H), np.empty_like(H)
+    _jit.blur_lines(H.reshape(len(H), -1), shares, down.reshape(len(H), -1))
+    for line, blurred in zip(down, out, strict=True):
+        _jit.blur_lines(line, shares, blurred)
     return out
 
 

@@ -5,12 +5,12 @@ Features are fitted to one image and then computed for any other by the same rul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from mercer._run.extras import require
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
@@ -39,7 +39,7 @@ class PixelFeatures(Protocol):
         """Features of the image; `given` is the caller's array, where the model needs one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColorAndPlace(Record):
     """Channels and (x, y), all scaled to 0 … 255 [zhang2006]; any number of channels weighs as 3.
 
@@ -75,7 +75,7 @@ class ColorAndPlace(Record):
         return F.reshape(-1, F.shape[2])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LabAndPlace(Record):
     """CIELAB, in which distances are those the eye sees, and (x, y) scaled to 0 … 255.
 
@@ -114,7 +114,7 @@ class LabAndPlace(Record):
         return F.reshape(-1, 5)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalHistograms(Record):
     """Shares of few colours in a window around the pixel [novak2023], for the χ² kernel."""
 
@@ -158,7 +158,7 @@ class LocalHistograms(Record):
         return F
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given(Record):
     """An array of the caller's own: one row of numbers for each pixel, taken as it is."""
 

@@ -47,7 +47,7 @@ def read_image(path: str | os.PathLike[str]) -> tuple[NDArray[Any], BoolImage | 
         with Image.open(file) as opened:
             return _pixels_of(opened)
     except Image.UnidentifiedImageError:
-        raise ValueError(f"{path} is not an image that Pillow can read, or is damaged") from None
+        raise ValueError(f"{path} is damaged or not an image; save it as png, jpg or tif") from None
     except Image.DecompressionBombError as error:
         raise ValueError(f"{path} is too large to be read: {error}") from None
     except (OSError, SyntaxError, EOFError, ValueError, TypeError, IndexError, KeyError) as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._run.budget import Budget
+from mercer._run.frozen import frozen
 from mercer._run.recorder import Recorder
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
@@ -50,7 +50,7 @@ class RowModel(Record):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizedModel(RowModel):
     """A pixel belongs to the segment of its nearest representative."""
 
@@ -89,7 +89,7 @@ class QuantizedModel(RowModel):
         return labels
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EstimatorModel(RowModel):
     """Any clusterer of rows: it sees the features of the pixels inside, in scan order."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, stored
 from mercer._run.types import FloatArray
 
@@ -17,7 +17,7 @@ RGB = 3
 MANY_CHANNELS = 16  # with another axis of at most four: that one was probably meant
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColorRange(Record):
     """Which values are dark and light: they become 0 and 255."""
 
@@ -42,7 +42,7 @@ class ColorRange(Record):
         return self.high - self.low if self.high > self.low else 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pixels:
     """A checked image: (height, width, channels) of numbers, and which pixels count."""
 
@@ -124,7 +124,7 @@ def _channels_last(values: NDArray[Any], channel_axis: int | None) -> NDArray[An
             "or one image after the other to segment_batch"
         )
     if not -3 <= channel_axis < 3:
-        raise ValueError(f"channel_axis={channel_axis} is no axis of shape {values.shape}")
+        raise ValueError(f"channel_axis={channel_axis} is not an axis of shape {values.shape}")
     moved = np.moveaxis(values, channel_axis, -1)
     if moved.shape[2] >= MANY_CHANNELS and min(moved.shape[:2]) <= RGB + 1:
         likely = int(np.argmin(values.shape))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 from mercer.image.pixels import RGB, ColorRange, Pixels
@@ -33,7 +33,7 @@ TO_XYZ = np.array(  # linear sRGB to XYZ, each relative to the white of D65
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planes(Record):
     """CIELAB of RGB and grey images, three principal components of images with other channels."""
 

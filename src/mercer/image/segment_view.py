@@ -19,10 +19,10 @@ from mercer.report.view import (
     Picture,
     View,
     describe,
-    draw,
     gather,
     plane,
 )
+from mercer.rows.sample import draw_rows
 
 LONGEST = 720  # pixels of the longer side of an image on the page
 MOST_LEVELS = 80  # segments of the finest level on the page, if the one shown has fewer
@@ -41,7 +41,7 @@ def gather_segments(
     labels, start = np.asarray(segmenter.labels_), int(segmenter.start_label)
     F = segmenter.fitted_features(image)
     inside = np.flatnonzero(labels.ravel() >= start)
-    ids = inside[draw(len(inside), rows, np.random.default_rng(seed))]
+    ids = inside[draw_rows(len(inside), rows, np.random.default_rng(seed))]
     taken = F[ids].astype(np.float64)
     width = labels.shape[1]
     place = Map("Image", ("x", "y"), np.stack([ids % width, ids // width], axis=1), is_flipped=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,7 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._run.budget import Budget
-from mercer._run.progress import LineWriter, listening
+from mercer._run.frozen import frozen
+from mercer._run.progress import listening, shown
 from mercer._run.random import as_generator
 from mercer._run.recorder import Recorder
 from mercer._run.threads import n_threads, single_threaded_blas
@@ -41,7 +41,7 @@ TRAIN_PIXELS = 10_000  # of ksc: more did not improve the segmentations of [nova
 PIXEL_BYTES = 40  # beside the features: labels, regions, masks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Method:
     """What a method of segmentation needs to know of itself."""
 
@@ -248,7 +248,7 @@ class Segmenter(BaseEstimator):
         fitted: PixelFeatures
         model: QuantizedModel | EstimatorModel | TreeModel
         levels: RegionTree | None = None
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+        with listening(shown(self.verbose)), single_threaded_blas():
             if METHODS[self._method()].has_levels:
                 fitted, model, labels, levels = self._build_tree(pixels, record, threads=threads)
             else:
@@ -290,7 +290,7 @@ class Segmenter(BaseEstimator):
         check_is_fitted(self, "model_")
         pixels = self._pixels(image, mask)
         self._check_memory(pixels)
-        with listening(LineWriter() if self.verbose else None), single_threaded_blas():
+        with listening(shown(self.verbose)), single_threaded_blas():
             threads = n_threads(self.n_jobs)
             labels = self.model_.label_pixels(self.features_, pixels, features, threads)
             return self._clean(labels, pixels)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
 from mercer.image.contrast import FIRST, SCALES, RegionGraph
@@ -32,7 +33,7 @@ GROWTH = 0.02  # of a region, before its borders are compared again: faster, the
 OWN_REGIONS, OWN_SHARE, COMMON_LEVEL = 20, 0.7, -1.2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RegionTree:
     """All levels of a segmentation, each nested in the next: what `Segmenter.levels_` is.
 
@@ -124,6 +125,7 @@ def merge_tree(graph: RegionGraph, min_size: float) -> tuple[IdArray, FloatArray
         GROWTH,
         pairs,
         heights,
+        *merge_room(sizes, len(graph.ends)),
     )
     heights[:n_merged] += OFFSET
     if n_merged < n - 1:
@@ -131,6 +133,14 @@ def merge_tree(graph: RegionGraph, min_size: float) -> tuple[IdArray, FloatArray
         alone = alone[np.argsort(-sizes[alone], kind="stable")]
         pairs[n_merged:] = np.stack([np.full(len(alone) - 1, alone[0]), alone[1:]], axis=1)
     return pairs, np.append(_strengths(heights[:n_merged]), np.ones(n - 1 - n_merged))
+
+
+def merge_room(sizes: FloatArray, m: int) -> tuple[Any, Any]:
+    """Room for the work of `merge_regions`: chains of m borders by region, and a heap."""
+    n, capacity = len(sizes), 8 * m + 64
+    halves = np.full(n, -1, np.int64), np.full(2 * m, -1, np.int64), np.zeros(n, np.int64)
+    chains = (*halves, np.ones(m, np.bool_), np.empty(m, np.int64), sizes.copy())
+    return chains, (np.empty(capacity), np.empty(capacity, np.int64), np.full(m, np.nan))
 
 
 def without_small(

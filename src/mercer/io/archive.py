@@ -15,7 +15,6 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -27,8 +26,10 @@ from numpy.typing import NDArray
 
 from mercer._run.atomic import replacing
 from mercer._run.budget import human_bytes
+from mercer._run.frozen import frozen
 from mercer._run.paths import demand_path
 from mercer._run.printable import printable
+from mercer._run.url import Url, local_copy
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.allowance import MOST_OBJECTS, Allowance
 from mercer.io.damage import ADVICE, damaged, demand, reason
@@ -56,7 +57,7 @@ ZIP_TROUBLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayEntry:
     """What the manifest declares about one array."""
 
@@ -92,7 +93,7 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, Json], array
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         entries = {name: _write_member(archive, name, array) for name, array in arrays.items()}
         document = {**manifest, "seal": SEAL, "arrays": entries}
-        text = json.dumps(document, indent=1, default=np.generic.item).encode()
+        text = json.dumps(document, separators=(",", ": "), default=np.generic.item).encode()
         if len(text) > MANIFEST_BYTES:
             raise ValueError(
                 f"the parameters and names of this model take {human_bytes(len(text))}, but a "
@@ -105,10 +106,10 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, Json], array
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     """The zip at a path; whatever is wrong inside becomes a ModelFileError that names it."""
-    demand_path(path)
+    if Url.of(path) is None:
+        demand_path(path)
     try:
-        demand(Path(path).is_file(), "it is not a file", FOREIGN)
-        with open(path, "rb") as file:
+        with local_copy(path) as here, _open_file(here) as file:
             _check_beginning(file.read(4))
             guarded: Any = _Guarded(file)
             with zipfile.ZipFile(guarded) as archive:
@@ -122,6 +123,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     except ZIP_TROUBLE as error:
         words = f"{path} is damaged or cut short ({reason(error)}); {ADVICE}"
         raise ModelFileError(printable(words)) from error
+
+
+def _open_file(path: Path) -> IO[bytes]:
+    demand(path.is_file(), "it is not a file", FOREIGN)
+    return path.open("rb")
 
 
 def read_manifest(archive: zipfile.ZipFile, allowance: Allowance) -> dict[str, Json]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +31,7 @@ from mercer.io.archive import opened, read_arrays, read_manifest, write_archive
 from mercer.io.classes import ESTIMATORS, estimator_class
 from mercer.io.damage import damaged, demand
 from mercer.io.packing import Json, Packer
+from mercer.io.pipelines import pack_pipeline, unpack_pipeline
 from mercer.io.unpacking import Unpacker
 
 FORMAT, VERSION = "mercer-model", 1
@@ -44,10 +46,12 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : estimator or Segmenter
-        A fitted estimator of Mercer.
+    estimator : estimator, Segmenter or Pipeline
+        A fitted estimator of Mercer, or a fitted scikit-learn Pipeline that ends in one, whose
+        other steps are SimpleImputer, StandardScaler, RobustScaler, MinMaxScaler, Normalizer, PCA,
+        TruncatedSVD, TfidfTransformer, OneHotEncoder, or a ColumnTransformer of these.
     path : str or path
-        The file to write.
+        The file or the URL to write.
 
     Examples
     --------
@@ -66,20 +70,24 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 def write_model(estimator: Any, path: str | os.PathLike[str], notes: dict[str, Json]) -> None:
     """`save`, with notes that `read_model` gives back."""
-    name = type(estimator).__name__
-    if estimator_class(name) is not type(estimator):
+    is_pipeline = type(estimator).__module__ == "sklearn.pipeline" and hasattr(estimator, "steps")
+    last = estimator.steps[-1][1] if is_pipeline else estimator
+    name = type(last).__name__
+    if estimator_class(name) is not type(last):
         raise TypeError(
-            f"a {type(estimator).__module__}.{name} cannot be saved, as its code would not be in "
-            f"the file; what can be saved are Mercer's own {', '.join(sorted(ESTIMATORS))}"
+            f"a {type(last).__module__}.{name} cannot be saved, as its code would not be in "
+            f"the file; what can be saved are Mercer's own {', '.join(sorted(ESTIMATORS))}, and "
+            "pipelines of scikit-learn that end in one of them"
         )
-    estimator._validate_params()
+    last._validate_params()
     check_writable(path)
     packer = Packer()
+    tree = pack_pipeline(packer, estimator) if is_pipeline else packer.estimator(estimator)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "mercer": import_module("mercer").__version__,
-        **packer.estimator(estimator),
+        **tree,
     }
     if notes:
         manifest["notes"] = notes
@@ -95,14 +103,14 @@ def load(path: str | os.PathLike[str], *, max_memory: int | float | str | None =
     Parameters
     ----------
     path : str or path
-        The file to read.
+        The file or the URL to read.
     max_memory : int, float, str or None, default=None
         Bytes, or text such as "500MB", that loading may use (else `BudgetError`); None is the free
         memory.
 
     Returns
     -------
-    estimator or Segmenter
+    estimator, Segmenter or Pipeline
         The fitted estimator.
 
     Examples
@@ -131,7 +139,9 @@ def read_model(
         arrays = read_arrays(archive, manifest.get("arrays"), allowance)
         unpacker = Unpacker(arrays, allowance)
         try:
-            estimator = unpacker.estimator(manifest)
+            is_pipeline = manifest.get("class") == "Pipeline"
+            read = partial(unpack_pipeline, unpacker) if is_pipeline else unpacker.estimator
+            estimator = read(manifest)
         except RecursionError as error:
             raise damaged("its manifest is nested too deeply") from error
     notes = manifest.get("notes")

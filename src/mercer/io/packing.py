@@ -63,7 +63,7 @@ class Packer:
             fitted[name] = self.pack(value, f"{place}{name}")
             self.kernel = value if name == "kernel_" else self.kernel
         report, self.kernel = vars(estimator).get("report_"), outer
-        return tree | {"fitted": fitted, "report": None if report is None else report.to_dict()}
+        return tree | {"fitted": fitted, "report": None if report is None else report.to_record()}
 
     def parameters(self, estimator: Any, name: str) -> Json:
         """The constructor's parameters; the state of a random generator is left out."""

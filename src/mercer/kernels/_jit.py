@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._run.jit import jit
+from mercer._run.jit import inlined, jit
 
 SQUARED, ABSOLUTE, CHI2, MINIMUM, PRODUCT = range(5)  # terms g(x, y); kernels pass these codes
 
@@ -25,7 +25,7 @@ C2, C3, C4, C5, C6, C7 = (np.float32(1.0 / f) for f in (2, 6, 24, 120, 720, 5040
 ONE_32 = np.float32(1.0)
 
 
-@jit
+@inlined
 def add_terms(x, y, code, o):  # o: INOUT (r,)
     """o[q] += g(x, y[q]) for one coordinate of one row against all pivots."""
     if code == SQUARED:
@@ -48,7 +48,7 @@ def add_terms(x, y, code, o):  # o: INOUT (r,)
             o[q] += x * y[q]
 
 
-@jit
+@inlined
 def subtract_terms_at_zero(y, code, o):  # o: INOUT (r,)
     """o[q] -= g(0, y[q]): undoes what the base sum assumed of an absent coordinate."""
     if code == SQUARED:
@@ -62,7 +62,7 @@ def subtract_terms_at_zero(y, code, o):  # o: INOUT (r,)
             o[q] -= y[q]
 
 
-@jit
+@inlined
 def term_at_zero(x, code):
     """g(x, 0), where no pivot has the coordinate."""
     if code == SQUARED:
@@ -74,7 +74,7 @@ def term_at_zero(x, code):
     return 0.0 * x
 
 
-@jit
+@inlined
 def exp_row(v, scale, bits, low_bits):  # v: INOUT (r,), bits and low_bits: scratch, same memory
     """v = exp(scale·v) for scale·v ≤ 0, float64: 2ᵏ·e^r with |r| ≤ ln 2 / 2, error 2e-16."""
     for i in range(v.shape[0]):
@@ -103,7 +103,7 @@ def exp_row(v, scale, bits, low_bits):  # v: INOUT (r,), bits and low_bits: scra
         v[i] *= low_bits[i]
 
 
-@jit
+@inlined
 def exp_row_32(v, scale, bits, low_bits):  # v: INOUT (r,)
     """The same in float32."""
     for i in range(v.shape[0]):
@@ -126,61 +126,52 @@ def exp_row_32(v, scale, bits, low_bits):  # v: INOUT (r,)
 
 
 @jit
-def dense_sums(X, YT, code, out):  # out: OUT (n, r)
-    """out[i, q] = Σ_j g(X[i, j], Y[q, j])."""
+def dense_sums(X, YT, code, scale, out, bits, low_bits):  # out: OUT (n, r) float64
+    """out[i, q] = exp(scale · Σ_j g(X[i, j], Y[q, j])), row by row while it is in cache.
+
+    Without the exponential where there is no room for its bits (scratch, (r,) int64, and the same
+    memory as float64).
+    """
     for i in range(X.shape[0]):
         o = out[i]
-        o[:] = 0
+        for q in range(o.shape[0]):
+            o[q] = 0.0
         for j in range(X.shape[1]):
             add_terms(X[i, j], YT[j], code, o)
+        if bits.shape[0] > 0:
+            exp_row(o, scale, bits, low_bits)
 
 
 @jit
-def dense_exp(X, YT, code, scale, out):  # out: OUT (n, r) float64
-    """out[i, q] = exp(scale · Σ_j g(X[i, j], Y[q, j])), row by row while it is in cache."""
-    bits = np.empty(out.shape[1], np.int64)
-    low_bits = bits.view(np.float64)
-    for i in range(X.shape[0]):
-        o = out[i]
-        o[:] = 0
-        for j in range(X.shape[1]):
-            add_terms(X[i, j], YT[j], code, o)
-        exp_row(o, scale, bits, low_bits)
-
-
-@jit
-def dense_exp_32(X, YT, code, scale, out):  # out: OUT (n, r) float32
+def dense_sums_32(X, YT, code, scale, out, bits, low_bits):  # out: OUT (n, r) float32
     """The same in float32."""
-    bits = np.empty(out.shape[1], np.int32)
-    low_bits = bits.view(np.float32)
     for i in range(X.shape[0]):
         o = out[i]
-        o[:] = 0
+        for q in range(o.shape[0]):
+            o[q] = 0.0
         for j in range(X.shape[1]):
             add_terms(X[i, j], YT[j], code, o)
-        exp_row_32(o, scale, bits, low_bits)
+        if bits.shape[0] > 0:
+            exp_row_32(o, scale, bits, low_bits)
 
 
 @jit
-def exp_rows(scale, out):  # out: INOUT (n, r) float64
-    bits = np.empty(out.shape[1], np.int64)
-    low_bits = bits.view(np.float64)
+def exp_rows(scale, out, bits, low_bits):  # out: INOUT (n, r) float64
     for i in range(out.shape[0]):
         exp_row(out[i], scale, bits, low_bits)
 
 
 @jit
-def exp_rows_32(scale, out):  # out: INOUT (n, r) float32
-    bits = np.empty(out.shape[1], np.int32)
-    low_bits = bits.view(np.float32)
+def exp_rows_32(scale, out, bits, low_bits):  # out: INOUT (n, r) float32
     for i in range(out.shape[0]):
         exp_row_32(out[i], scale, bits, low_bits)
 
 
-@jit
-def squared_length(x):
+@inlined
+def squared_length(x, sums):  # sums: scratch (8,)
     """‖x‖² in float64, by eight sums that do not wait for each other."""
-    sums = np.zeros(8)
+    for lane in range(8):
+        sums[lane] = 0.0
     whole = x.shape[0] // 8 * 8
     for j in range(0, whole, 8):
         for lane in range(8):
@@ -194,19 +185,15 @@ def squared_length(x):
 
 
 @jit
-def squared_from_products(X, y_norms, out):  # out: INOUT (n, r), x·y in, ‖x - y‖² ≥ 0 out
+def squared_from_products(X, y_norms, out, sums):  # out: INOUT (n, r), x·y in, ‖x - y‖² ≥ 0 out
+    zero = y_norms.dtype.type(0)
     for i in range(out.shape[0]):
-        total = squared_length(X[i])
-        o = out[i]
-        o *= -2
-        o += y_norms
-        x_norm = y_norms.dtype.type(total)
-        zero = y_norms.dtype.type(0)
-        for q in range(o.shape[0]):
-            o[q] = max(o[q] + x_norm, zero)
+        x_norm = y_norms.dtype.type(squared_length(X[i], sums))
+        for q in range(out.shape[1]):
+            out[i, q] = max(y_norms[q] - (out[i, q] + out[i, q]) + x_norm, zero)
 
 
-@jit
+@inlined
 def place_of(column, columns):
     """Where a number stands among ascending ones, or -1."""
     low, high = 0, columns.shape[0]
@@ -230,7 +217,8 @@ def sparse_sums(data, indices, indptr, columns, YT, base, code, out):  # out: OU
     """
     for i in range(out.shape[0]):
         o = out[i]
-        o[:] = base
+        for q in range(o.shape[0]):
+            o[q] = base[q]
         alone = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             x = np.float64(data[p])
@@ -240,4 +228,5 @@ def sparse_sums(data, indices, indptr, columns, YT, base, code, out):  # out: OU
             else:
                 add_terms(x, YT[column], code, o)
                 subtract_terms_at_zero(YT[column], code, o)
-        o += alone
+        for q in range(o.shape[0]):
+            o[q] += alone

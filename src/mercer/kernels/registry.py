@@ -50,7 +50,7 @@ def as_kernel(kernel: Any, gamma: Any = "auto") -> Kernel:
         return named()
     if not isinstance(gamma, str) or gamma != "auto":
         raise ValueError(
-            f"gamma={gamma!r} was given beside a kernel object; put it into the object, "
+            f"gamma={gamma!r} was given together with a kernel object; put it into the object, "
             f"e.g. RBF({gamma!r})"
         )
     if isinstance(kernel, Kernel):

@@ -48,22 +48,26 @@ class CoordinateSums:
         if self._by_products(X):
             self._products(X, out)
             if self.term == "squared":
-                _jit.squared_from_products(X, self.y_norms, out)
+                _jit.squared_from_products(X, self.y_norms, out, np.empty(8))
         else:
-            _jit.dense_sums(np.ascontiguousarray(X), self.YT, self.code, out)
+            self._direct(X, out, 0.0, _scratch(0, X.dtype))
         return out
 
     def exp(self, X: Rows, scale: float) -> FloatArray:
         """exp(scale · sums), for scale ≤ 0 and sums ≥ 0."""
-        is_single = X.dtype == np.float32
+        scratch = _scratch(self.YT.shape[1], X.dtype)
         if self.is_sparse or sp.issparse(X) or self._by_products(X):
             out = self(X)
-            (_jit.exp_rows_32 if is_single else _jit.exp_rows)(X.dtype.type(scale), out)
+            loop = _jit.exp_rows_32 if X.dtype == np.float32 else _jit.exp_rows
+            loop(X.dtype.type(scale), out, *scratch)
             return out
         out = np.empty((X.shape[0], self.YT.shape[1]), X.dtype)
-        loop = _jit.dense_exp_32 if is_single else _jit.dense_exp
-        loop(np.ascontiguousarray(X), self.YT, self.code, X.dtype.type(scale), out)
+        self._direct(X, out, scale, scratch)
         return out
+
+    def _direct(self, X: FloatArray, out: FloatArray, scale: float, scratch: Any) -> None:
+        loop = _jit.dense_sums_32 if X.dtype == np.float32 else _jit.dense_sums
+        loop(np.ascontiguousarray(X), self.YT, self.code, X.dtype.type(scale), out, *scratch)
 
     def _by_products(self, X: FloatArray) -> bool:
         return self.term in ("squared", "product") and X.shape[1] > DIRECT_FEATURES
@@ -107,3 +111,9 @@ class CoordinateSums:
         if self.term in ("squared", "absolute", "chi2"):
             np.maximum(out, 0.0, out=out)
         return out
+
+
+def _scratch(size: int, dtype: Any) -> tuple[Any, FloatArray]:
+    """Room for the bits of a row of exponentials, as integers and as numbers."""
+    bits = np.empty(size, np.int32 if dtype == np.float32 else np.int64)
+    return bits, bits.view(dtype)

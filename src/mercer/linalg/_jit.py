@@ -46,16 +46,14 @@ def move_rows(F, old, new, weights, sums, counts):  # sums: INOUT (k, r), counts
     """Take each row that changed its label from one cluster's sum to another's (old -1: none)."""
     for i in range(F.shape[0]):
         if old[i] != new[i]:
-            w = weights[i]
-            target = sums[new[i]]
+            w, there, here = weights[i], new[i], old[i]
             for q in range(F.shape[1]):
-                target[q] += w * np.float64(F[i, q])
-            counts[new[i]] += w
-            if old[i] >= 0:
-                source = sums[old[i]]
+                sums[there, q] += w * np.float64(F[i, q])
+            counts[there] += w
+            if here >= 0:
                 for q in range(F.shape[1]):
-                    source[q] -= w * np.float64(F[i, q])
-                counts[old[i]] -= w
+                    sums[here, q] -= w * np.float64(F[i, q])
+                counts[here] -= w
 
 
 @jit
@@ -73,8 +71,8 @@ def row_norms(F, out):  # out: OUT (n,) float64
 def row_products(Y, PT, out):  # out: OUT (n, k)
     """Y @ PT, each row summed in the same order."""
     for i in range(Y.shape[0]):
-        o = out[i]
-        o[:] = 0.0
+        for c in range(out.shape[1]):
+            out[i, c] = 0.0
         for j in range(Y.shape[1]):
-            for c in range(o.shape[0]):
-                o[c] += Y[i, j] * PT[j, c]
+            for c in range(out.shape[1]):
+                out[i, c] += Y[i, j] * PT[j, c]

@@ -15,7 +15,7 @@ from mercer.linalg.complete import ITERATIONS, complete_by_lanczos, complete_by_
 from mercer.linalg.eigenpairs import Eigenpairs, checked_pairs, dense_eigenpairs
 from mercer.linalg.shift_invert import inverted_eigenpairs, is_narrow
 
-Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme"]
+Solver = Literal["auto", "dense", "arpack", "lobpcg", "primme", "inverted"]
 Pairs = tuple[FloatArray, FloatArray]  # values and vectors
 
 MOST = 0.4  # of the eigenpairs: to find more one by one is slower than to find all at once
@@ -26,6 +26,7 @@ FILTER_ROWS = 20_000  # is half as expensive as ARPACK's vectors one by one,
 FILTER_TOL = 5e-4  # to this relative error, in float32
 RESCUE = 100  # iterations for vectors that ARPACK did not find
 DENSE_ROWS = 3000  # a sparse matrix of this size may be made dense when an iteration fails,
+FEW = 20  # pairs that shift and invert finds sooner than a dense solver, of SMALL rows and more
 DEFLATED_ROWS = 1000  # and of this size when eigenvectors are known: quick, and the most reliable
 POLISH = 3  # subspace iterations in float64 after a float32 decomposition ...
 POLISHED = 0.01  # ... which must leave residuals this small beside the last gap, that matters most
@@ -54,10 +55,11 @@ def leading_eigenpairs(
     ----------
     A : ndarray, sparse array or LinearOperator of shape (n, n)
     k : int
-    solver : "auto", "dense", "arpack", "lobpcg" or "primme", default="auto"
+    solver : "auto", "dense", "arpack", "lobpcg", "primme" or "inverted", default="auto"
         "auto" takes a dense solver for dense matrices (in float32, then polished in float64, for a
         few pairs of large ones), a Chebyshev filter for many pairs of a sparse one, and ARPACK
-        otherwise.
+        otherwise. "inverted": a few pairs of a small sparse matrix beside `known` ones by shift and
+        invert, which is quick and may overlook copies of an eigenvalue; else like "auto".
     tol : float, default=1e-6
     max_iter : int, default=1000
         Of ARPACK, LOBPCG and PRIMME.
@@ -140,8 +142,12 @@ def _beside_known(
     c = known.shape[1]
     if k <= c:
         return Eigenpairs(np.ones(c), known, np.zeros(c), "")
+    is_small = A.shape[0] <= DEFLATED_ROWS
+    is_inverted = is_small and solver == "inverted" and A.shape[0] > SMALL and k <= FEW
+    solver = "auto" if solver == "inverted" else solver
     deflated = _deflate(A, known)
-    if sp.issparse(A) and A.shape[0] > DEFLATED_ROWS and solver == "auto" and is_narrow(A):
+    is_inverted |= sp.issparse(A) and not is_small and solver == "auto" and is_narrow(A)
+    if is_inverted:
         found = inverted_eigenpairs(A, known, k - c, tol, rng)
         pairs = checked_pairs(deflated, *found, "arpack (shift-invert)")
     elif filtered := _filtered(A, k, solver, rng):

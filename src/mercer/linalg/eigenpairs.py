@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Eigenpairs:
     """Eigenvalues, largest first, with orthonormal vectors and ‖A v - λ v‖ for each."""
 

@@ -7,10 +7,10 @@ and whose leading vectors appear after two or three products each, that is a thi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.linalg.eigenpairs import dense_eigenpairs
 
@@ -19,7 +19,7 @@ KEPT = 0.7  # what keeps less of itself in projection is projected again: errors
 NOTHING = 1e-13  # length of a new direction that is only rounding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RitzPairs:
     """Largest Ritz values with vectors (n, k) and residuals, after a number of products."""
 

@@ -7,13 +7,13 @@ that centres are the same for any number of threads), rows of a file, or directi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from mercer._run.lazy import LazyModule
+from mercer._run.frozen import frozen
+from mercer._run.lazy import FEW_VALUES, LazyModule
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
 from mercer.rows.source import spans
@@ -23,7 +23,7 @@ _jit = LazyModule("mercer.linalg._jit")
 TINY = np.finfo(float).tiny
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """Centres, and how well they fit."""
 
@@ -36,7 +36,7 @@ class Partition:
     n_full_sweeps: int = 0  # sweeps over all rows, after a sample chose the centres
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sums:
     """What one sweep over the rows finds."""
 
@@ -69,7 +69,7 @@ def lloyd(
     return Partition(centers, inertia, n_iter, is_converged)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WeightedRows:
     """Rows in memory with their weights and squared lengths: what k-means clusters."""
 
@@ -99,7 +99,7 @@ class WeightedRows:
         return Partition(found.centers, inertia, found.n_iter, found.is_converged)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundedSweep:
     """Sweeps over rows in memory that skip rows whose label cannot have changed.
 
@@ -152,8 +152,7 @@ class BoundedSweep:
             ids = np.flatnonzero(upper >= lower)
             doubtful = ids if len(ids) < 0.7 * len(F) else doubtful
         F = F[doubtful]
-        new, best, second = np.empty(len(F), np.intp), np.empty(len(F)), np.empty(len(F))
-        _jit.nearest_two(F @ A + b, new, best, second)
+        new, best, second = nearest_two_centers(F @ A + b)
         sums, counts = np.zeros((len(b), F.shape[1])), np.zeros(len(b))
         before = old[doubtful].copy()
         _jit.move_rows(F, before, new, self.rows.weights[tile][doubtful], sums, counts)
@@ -188,9 +187,29 @@ def scores_of_centers(centers: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def nearest_center(scores: FloatArray) -> tuple[IdArray, FloatArray]:
     """The label and score of the nearest centre, row by row."""
+    if scores.size <= FEW_VALUES:
+        labels = scores.argmin(axis=1)
+        return labels, _entries(scores, labels)
     labels, best = np.empty(len(scores), np.intp), np.empty(len(scores))
     _jit.nearest(scores, labels, best)
     return labels, best
+
+
+def nearest_two_centers(scores: FloatArray) -> tuple[IdArray, FloatArray, FloatArray]:
+    """`nearest_center`, and the score of the runner-up (inf where there is none)."""
+    if scores.size <= FEW_VALUES:
+        labels = scores.argmin(axis=1)
+        others = scores.astype(np.float64)
+        others[np.arange(len(scores)), labels] = np.inf
+        return labels, _entries(scores, labels), others.min(axis=1)
+    n = len(scores)
+    labels, best, second = np.empty(n, np.intp), np.empty(n), np.empty(n)
+    _jit.nearest_two(scores, labels, best, second)
+    return labels, best, second
+
+
+def _entries(scores: FloatArray, labels: IdArray) -> FloatArray:
+    return scores[np.arange(len(scores)), labels].astype(np.float64)
 
 
 def sums_by_label(

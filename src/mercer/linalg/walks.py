@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.linalg.eigen import DEFLATED_ROWS, Solver, leading_eigenpairs
 
@@ -18,7 +18,7 @@ MAX_ITER = 3000
 MOST_PARTS = 3000  # of which a dense matrix of edges is made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk:
     """P = D⁻¹ W diag(w): its leading eigenvectors φ, and what each row weighs under it."""
 

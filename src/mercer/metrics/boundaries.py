@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.types import IdArray
 from mercer.metrics.contingency import check_label_images
@@ -20,7 +20,7 @@ Matching = Literal["strict", "loose"]
 TOLERANCE = 0.0075  # of the image's diagonal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundaryScore:
     """Agreement of two sets of boundary pixels.
 
@@ -63,6 +63,11 @@ def boundary_f(
         tolerance, so that thick or doubled boundaries cost nothing.
     tolerance : float, default=0.0075
         How far apart matched pixels may be, as a share of the image's diagonal.
+
+    Returns
+    -------
+    float
+        The score; 1 is best.
 
     Examples
     --------

@@ -17,6 +17,11 @@ def normalized_mutual_info(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     y_true, y_pred : array-like of shape (n_rows,)
         Two labellings of the same rows, by numbers, strings or booleans.
 
+    Returns
+    -------
+    float
+        The score; 1 is best.
+
     Examples
     --------
     >>> normalized_mutual_info([0, 0, 1, 1], [0, 1, 0, 1])

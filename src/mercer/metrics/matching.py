@@ -18,6 +18,11 @@ def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     y_true, y_pred : array-like of shape (n_rows,)
         Two labellings of the same rows, by numbers, strings or booleans.
 
+    Returns
+    -------
+    float
+        The score; 1 is best.
+
     Examples
     --------
     >>> accuracy([0, 0, 1, 1], ["b", "b", "a", "b"])
@@ -40,6 +45,11 @@ def purity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     y_true, y_pred : array-like of shape (n_rows,)
         Two labellings of the same rows, by numbers, strings or booleans.
 
+    Returns
+    -------
+    float
+        The score; 1 is best.
+
     Examples
     --------
     >>> purity([0, 0, 1, 1], [0, 1, 2, 2])
@@ -61,6 +71,11 @@ def mean_f(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     ----------
     y_true, y_pred : array-like of shape (n_rows,)
         Two labellings of the same rows, by numbers, strings or booleans.
+
+    Returns
+    -------
+    float
+        The score; 1 is best.
 
     Examples
     --------

@@ -26,6 +26,11 @@ def segmentation_covering(segments: ArrayLike, humans: Sequence[ArrayLike]) -> f
     humans : sequence of array-like of shape (height, width)
         Label images drawn by people (a single one as ``[labels]``).
 
+    Returns
+    -------
+    float
+        The score; 1 is best.
+
     Examples
     --------
     >>> segmentation_covering([[1, 1, 2, 2]], [[[1, 1, 1, 1]]])
@@ -44,6 +49,11 @@ def probabilistic_rand(segments: ArrayLike, humans: Sequence[ArrayLike]) -> floa
     humans : sequence of array-like of shape (height, width)
         Label images drawn by people (a single one as ``[labels]``).
 
+    Returns
+    -------
+    float
+        The score; 1 is best.
+
     Examples
     --------
     >>> probabilistic_rand([[1, 1, 2]], [[[5, 5, 3]]])
@@ -61,6 +71,11 @@ def variation_of_information(segments: ArrayLike, humans: Sequence[ArrayLike]) -
         A label image.
     humans : sequence of array-like of shape (height, width)
         Label images drawn by people (a single one as ``[labels]``).
+
+    Returns
+    -------
+    float
+        The distance; 0 is best.
 
     Examples
     --------

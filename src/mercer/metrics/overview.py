@@ -18,6 +18,11 @@ def evaluate(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     y_true, y_pred : array-like of shape (n_rows,)
         Two labellings of the same rows, by numbers, strings or booleans.
 
+    Returns
+    -------
+    dict of str to float
+        Scores by name.
+
     Examples
     --------
     >>> evaluate([0, 0, 1, 1], [0, 0, 0, 1])["accuracy"]

@@ -7,13 +7,14 @@ folded into mix once and no row is ever multiplied by the rank × rank matrix.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer._run.checkpoint import is_numbers
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.dense import DenseFactor, LinearScores
 from mercer.factors.problem import Problem
@@ -21,10 +22,20 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.domain import check_values
 from mercer.linalg.lloyd import Partition, Sums, lloyd, nearest_center, sums_by_label
 from mercer.partitions.label_store import store_for
+from mercer.partitions.outliers import NOISE, OutlierModel, Scorer
 from mercer.rows.rows import Rows
 from mercer.rows.source import Source
 from mercer.rows.summary import Columns, check_rows
-from mercer.rows.sweep import Pass, TileFunction, add_each, folded, is_weights, sweep, total
+from mercer.rows.sweep import (
+    Pass,
+    TileFunction,
+    add_each,
+    folded,
+    is_weights,
+    sweep,
+    sweep_parts,
+    total,
+)
 
 FULL_SWEEPS = 5  # over all rows, after a sample has chosen the centres
 
@@ -49,7 +60,19 @@ def tiles_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
+def parts_of(
+    source: Source,
+    make: Callable[[], Callable[[Rows], Any]],
+    finish: Callable[[int, list[tuple[int, Any]]], Any],
+    *,
+    kernel: Kernel,
+    **how: Any,
+) -> Iterator[Any]:
+    """The same in parts of many tiles: what `finish` makes of them, where they were found."""
+    yield from sweep_parts(source, CheckedTiles(make, kernel, Columns.of(source)), finish, **how)
+
+
+@frozen
 class CheckedTiles:
     """Tiles whose values the kernel is defined for → (first row, what `make`'s function says)."""
 
@@ -78,40 +101,84 @@ def label_rows(
 
     `make` gives the function of raw rows that decides.
     """
-    labels, (totals,) = labels_and_sums(partial(LabelCounts, make, n_clusters), problem, threads)
-    return labels, totals
+    counts = partial(LabelCounts, Unscored(make), n_clusters)
+    kept, (totals,) = labels_and_sums(counts, problem, threads)
+    return kept.labels, totals
+
+
+def label_and_score_rows(
+    scorer: Scorer, n_clusters: int, problem: Problem, *, threads: int
+) -> tuple[Kept, FloatArray]:
+    """The same, with outlier scores: labels and scores in memory, and each cluster's weight."""
+    counts = partial(LabelCounts, scorer.labels_and_scores, n_clusters)
+    kept, (totals,) = labels_and_sums(counts, problem, threads, model=scorer.model)
+    return kept, totals
 
 
 def labels_and_sums(
-    counts: Callable[[bool], Pass[tuple[Any, ...]]], problem: Problem, threads: int
-) -> tuple[IdArray | None, tuple[Any, ...]]:
-    """The label of each row (None where rows are not in memory) and sums over all rows.
+    counts: Callable[[bool], Pass[tuple[Any, ...]]],
+    problem: Problem,
+    threads: int,
+    *,
+    model: OutlierModel | None = None,
+) -> tuple[Kept, tuple[Any, ...]]:
+    """What is known of each row (nothing where rows are not in memory) and sums over all rows.
 
-    `counts(keeps_labels)` makes a function of tiles: sums, and if wanted the first row and labels.
+    `counts(keeps_labels)` makes a function of tiles: sums, and if wanted the first row, labels and
+    outlier scores or None. By `model`, labels that go to a file are -1 for noise; labels in memory
+    stay those of clusters.
     """
     source = problem.source
     how: Any = {"block_rows": problem.block_rows, "threads": threads, "stage": "labels"}
     how["along"] = problem.weights
     store = store_for(source)
     if store is None and not source.in_memory:
-        return None, total(source, counts(False), add_each, **how)
-    labels = np.empty(source.n_rows, np.intp) if source.in_memory else None
-    kept: Any = store if labels is None else labels
+        return Kept(), total(source, counts(False), add_each, **how)
+    found = Kept()
+    if source.in_memory:
+        scores = None if model is None else np.empty(source.n_rows)
+        found = Kept(np.empty(source.n_rows, np.intp), scores)
 
     def write(result: tuple[Any, ...]) -> tuple[Any, ...]:
-        *sums, start, tile = result
-        kept[start : start + len(tile)] = tile
+        *sums, start, labels, scores = result
+        rows = slice(start, start + len(labels))
+        if found.labels is None:
+            is_noise = False if model is None else model.is_noise(scores)
+            store[rows] = np.where(is_noise, NOISE, labels)  # type: ignore[index]
+            return tuple(sums)
+        found.labels[rows] = labels
+        if found.scores is not None:
+            found.scores[rows] = scores
         return tuple(sums)
 
     # a checkpoint would remember sums and no labels, so this pass is never one
-    return labels, folded(sweep(source, counts(True), deliver=write, **how), add_each)
+    return found, folded(sweep(source, counts(True), deliver=write, **how), add_each)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class Kept:
+    """Labels and outlier scores of rows in memory; None for others."""
+
+    labels: IdArray | None = None
+    scores: FloatArray | None = None
+
+
+@frozen
+class Unscored:
+    """Labels without scores, as `LabelCounts` takes them."""
+
+    make: Callable[[], Callable[[Rows], IdArray]]
+
+    def __call__(self) -> Callable[[Rows], tuple[IdArray, None]]:
+        decide = self.make()
+        return lambda rows: (decide(rows), None)
+
+
+@frozen
 class LabelCounts:
     """Tiles → the weight of each label, and where labels are wanted the first row and they."""
 
-    make: Callable[[], Callable[[Rows], IdArray]]
+    make: Callable[[], Callable[[Rows], tuple[IdArray, FloatArray | None]]]
     n_clusters: int
     keeps_labels: bool
 
@@ -119,10 +186,10 @@ class LabelCounts:
         decide = self.make()
 
         def label(rows: Rows, start: int, weights: FloatArray | None) -> tuple[Any, ...]:
-            tile = decide(rows)
+            tile, scores = decide(rows)
             counts = np.bincount(tile, weights=weights, minlength=self.n_clusters)
             found = counts.astype(np.float64)
-            return (found, start, tile) if self.keeps_labels else (found,)
+            return (found, start, tile, scores) if self.keeps_labels else (found,)
 
         return label
 
@@ -165,7 +232,7 @@ def refine_centers(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NearestSums:
     """Tiles → Σ w·g and Σ w per nearest centre, and Σ w·score."""
 

@@ -12,10 +12,10 @@ their rounding errors. So it does not depend on which rows are labelled together
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
@@ -36,7 +36,7 @@ LARGEST_SINGLE = 1e9  # squares of larger float32 values lose digits or overflow
 Search = Callable[[FloatArray], tuple[IdArray, FloatArray]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CenterIndex(Record):
     """Groups of centres, and how many of them a row is compared with."""
 
@@ -113,7 +113,7 @@ def build_index(
     return CenterIndex(groups, starts, members, n_probes, recall)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _List:
     """Some of the centres, ready for products."""
 

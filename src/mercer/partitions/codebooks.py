@@ -14,11 +14,12 @@ Rows of one cluster lie on one line through the origin of score space, in an ort
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Record, stored
 from mercer._run.types import FloatArray, IdArray
@@ -35,7 +36,7 @@ NEAR = 1e-100  # a distance that counts as none
 SWEEPS = 100  # of k-means on directions, at most
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Codebook(Record):
     """k clusters in a space of q coordinates, which depend on the encoding."""
 
@@ -87,7 +88,7 @@ class Codebook(Record):
         return self.encoding == "ams" and self.prototypes.shape[1] == 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """The most frequent words of signs, and which rows carry them."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.scores import ScoreMap, Scores
-from mercer.factors.base import CountedLabels
+from mercer.factors.base import CountedLabels, Surroundings
 from mercer.factors.dense import n_unseen
 from mercer.kernels.base import Kernel
 from mercer.linalg.products import row_products
@@ -18,7 +19,7 @@ from mercer.partitions.codebooks import Codebook
 from mercer.rows.rows import Rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeLabels:
     """Features of a row → scores → coordinates of the encoding → the nearest cluster.
 
@@ -52,6 +53,21 @@ class CodeLabels:
             return self.codebook.labels(Y), n_unseen(kernel, X, G, Y, b)
 
         return decide
+
+    def surroundings(self, mass: FloatArray | None) -> Callable[[Rows], Surroundings]:
+        """Raw rows → density, and the distance to the nearest cluster beside the second."""
+        features, row_format = self.factor.features(np.float64), self.factor.format
+        folded, is_one = self.factor.folded_mass(mass), len(self.codebook) == 1
+        A, b = self._linear_map() if not is_one else (folded[:, :0], np.zeros(0))
+
+        def look(rows: Rows) -> Surroundings:
+            G = features(row_format.apply(rows, np.float64))
+            Y = row_products(G, A) + b
+            labels = np.zeros(len(G), np.intp) if is_one else self.codebook.labels(Y)
+            away = np.zeros((len(G), 1)) if is_one else self.codebook.distances(Y)
+            return Surroundings.of_distances(labels, row_products(G, folded)[:, 0], away)
+
+        return look
 
     def memberships(self) -> Callable[[Rows], FloatArray]:
         """Raw rows → shares of the clusters, which sum to 1."""

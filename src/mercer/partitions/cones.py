@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import scipy.linalg
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.partitions.kmeans import kmeans
 
 Assign = Literal["kmeans", "cluster_qr"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cones:
     """Unit vectors; a row belongs to the one of largest inner product."""
 

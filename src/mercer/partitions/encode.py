@@ -7,10 +7,9 @@ of training rows, and keeps the code book that its criterion scores highest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.embeddings.scores import ScoreMap, Scores
 from mercer.linalg.products import unit_rows
@@ -30,7 +29,7 @@ from mercer.rows.sample import evenly
 DIRECTION_ROWS = 2000  # training rows that directions are sought among
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Encoded:
     """A code book, and how the k-means that found its directions ended."""
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mercer._run.types import IdArray
+from mercer._run.url import Url
 from mercer.rows.source import TILE, spans
 
 KEPT = np.dtype(np.int32)  # of a label that waits for its number
@@ -30,7 +31,7 @@ class LabelStore:
 
     source: Any
     file: Any = None  # None: in memory
-    numbers: IdArray | None = None  # the final number of each cluster
+    numbers: IdArray | None = None  # the final number of each cluster; at the end, that of noise
     labels: IdArray = field(init=False)
     lock: Any = field(init=False, default_factory=threading.Lock)
 
@@ -49,7 +50,7 @@ class LabelStore:
     def all_labels(self) -> IdArray:
         """Those in memory, with their final numbers."""
         assert self.numbers is not None
-        np.take(self.numbers, self.labels, out=self.labels, mode="clip")
+        np.take(self.numbers, self.labels, out=self.labels, mode="wrap")
         return self.labels
 
     def tiles(self) -> Iterator[tuple[int, IdArray]]:
@@ -80,7 +81,8 @@ def keeping_labels(source: Any, out: Any = None) -> Iterator[LabelStore]:
         with _used(LabelStore(source)) as store:
             yield store
         return
-    folder = Path(os.path.realpath(out)).parent
+    is_url = Url.of(out) is not None  # then the system's folder of temporary files is as near
+    folder = None if is_url else Path(os.path.realpath(out)).parent
     with tempfile.TemporaryFile(dir=folder) as file, _used(LabelStore(source, file)) as store:
         yield store
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
@@ -50,7 +51,7 @@ NEIGHBORS = 48
 TINY = np.finfo(float).tiny
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ManyMeans:
     """Centres of very many clusters."""
 
@@ -80,7 +81,7 @@ class Assignment:
         self.near[rows], self.next[rows] = found.near, found.next
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pairs:
     """Two centres in place of one, for each cluster: where, and what they save."""
 
@@ -153,7 +154,7 @@ def cluster_many(
     return ManyMeans(centers, found.labels, found.near, n_moves, n_iter, n_iter == n_due)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rows:
     F: FloatArray
     weights: FloatArray
@@ -193,23 +194,32 @@ class _Rows:
         return found
 
     def _assign_near(self, centers: FloatArray, before: Assignment, out: Assignment) -> None:
-        lists = nearest_centers(centers, NEIGHBORS)
-        order, starts = _by_label(before.labels, len(centers))
-        for center in range(len(centers)):
-            ids = order[starts[center] : starts[center + 1]]
-            if len(ids):
-                near = lists[center]
-                out.put(ids, self._nearest(centers[near], ids, near))
+        lists, k = nearest_centers(centers, NEIGHBORS, threads=self.threads), len(centers)
+        order, starts = _by_label(before.labels, k)
+
+        def assign(first: int) -> None:
+            for center in range(first, min(first + WORK_CLUSTERS, k)):
+                ids, near = order[starts[center] : starts[center + 1]], lists[center]
+                if len(ids):
+                    out.put(ids, self._nearest(centers[near], ids, near))
+
+        for _ in in_order(assign, range(0, k, WORK_CLUSTERS), self.threads):
+            pass
 
 
-def nearest_centers(centers: FloatArray, n_neighbors: int) -> IdArray:
+def nearest_centers(centers: FloatArray, n_neighbors: int, *, threads: int = 1) -> IdArray:
     """The nearest centres of each, by growing number: (k, n_neighbors)."""
     k, single = len(centers), centers.astype(np.float32)
     out = np.empty((k, min(n_neighbors, k)), np.intp)
-    for start in range(0, k, WORK_ROWS):
+
+    def find(start: int) -> None:
+        near = out[start : start + WORK_ROWS]
         scores = _scores(single[start : start + WORK_ROWS], single)
-        near = np.argpartition(scores, out.shape[1] - 1, axis=1)[:, : out.shape[1]]
-        out[start : start + len(near)] = np.sort(near, axis=1)
+        _jit.smallest_scores(scores, near, np.empty(out.shape[1], np.float32))
+        near.sort(axis=1)
+
+    for _ in in_order(find, range(0, k, WORK_ROWS), threads):
+        pass
     return out
 
 
@@ -244,11 +254,15 @@ def _losses(
     k, labels = len(centers), found.labels
     heirs = _most_common(labels, found.heirs, k)
     apart = ((centers - centers[heirs]) ** 2).sum(axis=1)
-    to_heir = np.empty(len(labels))
-    for start in range(0, len(labels), WORK_ROWS):
+
+    def distances(start: int) -> FloatArray:
         some = slice(start, start + WORK_ROWS)
         far = rows.F[some] - centers[heirs[labels[some]]]
-        to_heir[some] = np.einsum("ij,ij->i", far, far)
+        return np.asarray(np.einsum("ij,ij->i", far, far))
+
+    to_heir = np.concatenate(
+        list(in_order(distances, range(0, len(labels), WORK_ROWS), rows.threads))
+    )
     near = _without_own(found.near, counts[labels], rows.weights, rows.typical_weight)
     own, theirs = counts, counts[heirs]
     gap = _true_gap(apart, unit, own, theirs)
@@ -377,7 +391,8 @@ def _without_own(
 
 def _true_gap(apart: Any, cost: float, own: FloatArray, theirs: FloatArray) -> FloatArray:
     """‖a - b‖² without what the noise of two means adds; `cost`: weight times squared distance."""
-    noise = cost / np.maximum(own, TINY) + cost / np.maximum(theirs, TINY)
+    with np.errstate(over="ignore"):  # of a centre without rows
+        noise = cost / np.maximum(own, TINY) + cost / np.maximum(theirs, TINY)
     return np.maximum(apart - noise, 1e-9 * apart + TINY)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 
 SAMPLE_ROWS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quality:
     """Figures between 1 (far apart) and 0 (touching), on a sample of rows."""
 

@@ -6,10 +6,11 @@ The factor is kept; what is made from it (eigenvectors, centres) is made anew wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.scores import training_scores
 from mercer.embeddings.weighted_kpca import weighted_kpca
@@ -18,6 +19,7 @@ from mercer.kernels.base import Kernel
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.products import unit_rows
 from mercer.partitions.cones import find_cones
+from mercer.partitions.evidence import agreement
 from mercer.partitions.kmeans import kmeans
 from mercer.rows.rows import Rows
 from mercer.rows.sample import Sample, evenly
@@ -27,15 +29,26 @@ STARTS = 3  # of k-means, each time
 SWEEPS = 50
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=False)
 class Resampler:
     """A recipe that can be followed again on part of the rows."""
 
     n_rows: int  # to draw from
     labels: Callable[[IdArray, np.random.Generator], IdArray]  # rows drawn → labels of the judges
 
+    def agreement(self, splits: int) -> float:
+        """ARI of partitions made from disjoint halves of the rows: the median split."""
+        for seed in range(len(self._agreements), splits):
+            self._agreements.append(agreement(self.labels, self.n_rows, seed))
+        return float(np.median(self._agreements[:splits]))
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def _agreements(self) -> list[float]:
+        """Of the splits that were asked for so far."""
+        return []
+
+
+@frozen
 class FitEvidence:
     """What a fit knows of itself when it is done."""
 

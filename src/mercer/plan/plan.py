@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from mercer._run.budget import human_bytes
+from mercer._run.frozen import frozen
 from mercer._run.printable import printable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedPass:
     """A pass over all rows (or over the sampled ones, wherever they are), once or a few times.
 
@@ -34,7 +35,7 @@ class PlannedPass:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The expected cost of one fit; ``print`` shows it.
 
@@ -56,6 +57,8 @@ class Plan:
         Expected time of the work on the sample.
     calibration : str
         What was measured to predict the times.
+    stored_bytes : int
+        What a pass reads over the network: the files at a URL as they are stored, else 0.
     """
 
     estimator: str
@@ -71,6 +74,7 @@ class Plan:
     max_memory: int
     sample_seconds: float
     calibration: str
+    stored_bytes: int = 0
 
     @property
     def n_passes(self) -> tuple[int, int]:
@@ -82,6 +86,12 @@ class Plan:
         """Bytes read, as numbers: at least, at most."""
         least = sum(p.least * p.n_bytes for p in self.passes)
         return least, sum(p.most * p.n_bytes for p in self.passes)
+
+    @property
+    def network_bytes(self) -> tuple[int, int]:
+        """Bytes read over the network, by all workers together: at least, at most."""
+        least, most = self.n_passes
+        return least * self.stored_bytes, most * self.stored_bytes
 
     @property
     def seconds(self) -> tuple[float, float]:
@@ -98,7 +108,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with the totals."""
-        totals = ("n_passes", "bytes_read", "seconds", "minutes")
+        totals = ("n_passes", "bytes_read", "network_bytes", "seconds", "minutes")
         return asdict(self) | {name: list(getattr(self, name)) for name in totals}
 
     def to_json(self) -> str:
@@ -111,6 +121,7 @@ class Plan:
             f"{human_bytes(p.n_bytes):>8}, {_time(p.seconds)}"
             for p in self.passes
         )
+        network = _join(*self.network_bytes, human_bytes)
         lines = [
             f"{self.estimator}: {self.n_rows:,} rows × {self.n_features:,} columns, {self.dtype}",
             f"  source     {self.source}",
@@ -120,6 +131,7 @@ class Plan:
             f"  passes     {_join(*self.n_passes, str, '–')}",
             *passes,
             f"  read       {_join(*self.bytes_read, human_bytes)}",
+            *([f"  network    {network}"] if self.stored_bytes else []),
             f"  expected   {_join(*self.seconds, _time)}, {_time(self.sample_seconds)} of it on "
             "the sample",
             f"  measured   {self.calibration}",

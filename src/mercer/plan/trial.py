@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from sklearn.base import clone
 from mercer._run.budget import Budget
 from mercer._run.checkpoint import keeping
 from mercer._run.engine import current, running
+from mercer._run.frozen import frozen
+from mercer._run.progress import listening, tell
 from mercer._run.threads import n_threads
 from mercer.estimators.needs import Sweep, Work, demand_fit
 from mercer.exceptions import MercerWarning
@@ -26,6 +27,7 @@ from mercer.plan.plan import Plan, PlannedPass
 from mercer.rows.arrays import ArraySource, BlockSource, CSRSource
 from mercer.rows.checks import checked_source
 from mercer.rows.distinct import sample_size
+from mercer.rows.places import paths_of, stored_bytes
 from mercer.rows.rows import BlockRows, Rows, part
 from mercer.rows.source import TILE, Source
 
@@ -33,9 +35,10 @@ TRIAL_ROWS = 2 * TILE  # of the trial fit, at most
 WARM_ROWS = 600  # of a first fit that only loads compiled code
 LEAST_SHARE = 4  # a trial takes at most a quarter of the rows ...
 LEAST_ROWS = 1000  # ... but at least so many
+OF_A_FEW_ROWS = {"kernel", "bandwidth", "count", "trust"}  # stages that examine no more rows later
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """Seconds of a fit on a few rows."""
 
@@ -45,7 +48,12 @@ class Trial:
     sweep: float  # per row in memory: the most expensive step done to each of them
 
     def per_row(self, sweep: Sweep) -> float:
-        """Seconds of a pass: as measured, but no less than those of a label."""
+        """Seconds of a pass: as measured, but no less than those of a label.
+
+        Labels are timed apart, without what the stage of a fit does once.
+        """
+        if sweep.stage == "labels":
+            return self.sweep
         return max(self.sweep, self.stages.get(sweep.stage, 0.0) / self.n_rows)
 
 
@@ -75,6 +83,7 @@ def plan_fit(estimator: Any, X: Any) -> Plan:
         calibration=f"a fit of the first {trial.n_rows:,} rows on this machine, "
         f"{n_threads(estimator.n_jobs)} thread(s), {_n_workers()} process(es); reading them took "
         f"{1e6 * trial.read:.2g} µs per row",
+        stored_bytes=sum(map(stored_bytes, paths_of(source))),
     )
 
 
@@ -82,7 +91,7 @@ def _passes(work: Work, source: Source, trial: Trial) -> tuple[PlannedPass, ...]
     n_bytes = source.n_rows * source.n_features * source.dtype.itemsize
     n = source.n_rows / _n_workers()  # rows of each worker
     look = n * (trial.read + trial.stages.get("check", 0.0) / trial.n_rows)
-    drawn = sample_size(source.n_rows, source.n_features) / trial.n_rows
+    drawn = sample_size(source.n_rows, source.n_features, work.wanted_rows) / trial.n_rows
     draw = n * trial.read + drawn * trial.stages.get("sample", 0.0)
     return (
         PlannedPass("check", 1, 1, n_bytes, look),
@@ -109,8 +118,10 @@ def _sample_seconds(work: Work, trial: Trial) -> float:
     """Stages on the sample alone, scaled from the rows of the trial to those of the sample."""
     on_all_rows = {"check", "sample", *(sweep.stage for sweep in work.sweeps)}
     growth = max(work.factor_rows / trial.n_rows, 1.0) ** work.approximation.growth
-    return growth * sum(
-        seconds for stage, seconds in trial.stages.items() if stage not in on_all_rows
+    return sum(
+        seconds if stage in OF_A_FEW_ROWS else growth * seconds
+        for stage, seconds in trial.stages.items()
+        if stage not in on_all_rows
     )
 
 
@@ -125,17 +136,28 @@ def _run_trial(estimator: Any, work: Work, source: Source, block_rows: int) -> T
     model = clone(work.trial if work.trial is not None else estimator)
     model.set_params(verbose=0, random_state=0)
     n_warm = min(max(WARM_ROWS, 2 * work.n_clusters), n_rows)
-    with warnings.catch_warnings(), running(None), keeping(None):  # no engine, no checkpoint
+    tell("trial fit", 0, 0)
+    with (
+        warnings.catch_warnings(),
+        listening(_ignore),
+        running(None),  # no engine
+        keeping(None),  # no checkpoint
+    ):
         warnings.simplefilter("ignore", MercerWarning)
         warm = _first(source, rows, n_warm, estimator)
         _label_rows(clone(model).fit(warm), warm)
         trial = _first(source, rows, n_rows, estimator)
         model.fit(trial)
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.process_time()
         _label_rows(model, trial)
-        sweep = (time.perf_counter() - started) / n_rows
-    stages = {stage.name: stage.seconds for stage in model.report_.stages}
+        sweep = min(time.perf_counter() - started, time.process_time() - busy) / n_rows
+    # Rows are in memory: time beyond that of the CPU is spent by other programs, not by a fit
+    stages = {stage.name: min(stage.seconds, stage.cpu_seconds) for stage in model.report_.stages}
     return Trial(n_rows, stages, 0.0 if source.in_memory else read, sweep)
+
+
+def _ignore(stage: str, done: int, total: int) -> None:
+    """The stages of the trial are not those of the fit."""
 
 
 def _label_rows(model: Any, rows: Any) -> None:

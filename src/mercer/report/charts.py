@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 
 MANY = 2000  # more points than that are drawn smaller
+RINGS: dict[str, dict[str, Any]] = {  # what is drawn around some of the rows
+    "outliers": {"marker": "x", "size": 9, "line_width": 1.5},
+    "exemplars": {"marker": "diamond", "size": 14, "line_width": 2},
+}
 
 
 def scatter(view: View) -> Any:
@@ -30,8 +34,10 @@ def scatter(view: View) -> Any:
         models.ResetTool(),
     ]
     ranges = {f"{axis}_range": models.Range1d(0, 1, name=axis) for axis in "xy"}
-    chart = _figure("scatter", 460, tools=tools, active_drag=None, **ranges)
+    chart = _figure("scatter", 500, tools=tools, active_drag=None, **ranges)
     chart.xaxis.axis_label, chart.yaxis.axis_label = view.maps[0].axes
+    if not any(view.maps[0].axes):
+        chart.axis.visible = chart.grid.visible = False
     size = 4.0 if len(view.rows) > MANY else 6.0
     ghost = chart.scatter(
         "x", "y", source=source, size=size, color=LIGHT_REST, alpha=0.16, line_color=None,
@@ -51,15 +57,16 @@ def scatter(view: View) -> Any:
         hover_fill_alpha=1.0,
         name="points",
     )
+    for name, look in RINGS.items():
+        places = models.ColumnDataSource({"x": [], "y": []}, name=name)
+        chart.scatter("x", "y", source=places, fill_color=None, name=f"{name}-marks", **look)
     empty: dict[str, list[Any]] = {name: [] for name in ("x", "y", "text", "color")}
     marks = models.ColumnDataSource(empty, name="marks")
-    chart.scatter(
-        "x", "y", source=marks, size=22, fill_color="#ffffff", line_color="color", line_width=2.5,
-        name="badges",
-    )  # fmt: skip
     chart.text(
-        "x", "y", "text", source=marks, text_align="center", text_baseline="middle",
-        text_font_size="12px", text_font_style="bold", y_offset=1, name="numbers",
+        "x", "y", "text", source=marks, text_align="center", text_baseline="bottom", y_offset=-5,
+        text_font_size="12px", text_font_style="bold", padding=2, border_radius=4,
+        background_fill_color="#ffffff", background_fill_alpha=0.75, border_line_color="color",
+        border_line_width=1.5, name="numbers",
     )  # fmt: skip
     chart.add_tools(models.HoverTool(renderers=[points], tooltips=None))  # the script has its own
     return chart
@@ -156,8 +163,12 @@ def _columns(view: View) -> dict[str, Any]:
         "row": view.rows.astype(np.int32) if view.n_rows < 2**31 else view.rows.astype(float),
         "cluster": view.labels.astype(np.int32),
         "name": (view.labels + view.first).astype(np.int32),
-        "color": [color_of(int(label)) for label in view.labels],
+        "color": [color_of(int(label)) for label in view.labels],  # the script has its own
     }
+    for j, layer in enumerate(view.layers):
+        columns[f"layer{j}"] = np.asarray(layer.parents, np.int32)[view.labels]
+    if view.scores is not None:
+        columns["score"] = np.ascontiguousarray(view.scores, np.float64)
     for j, shown in enumerate(view.maps):
         x, y = (np.ascontiguousarray(axis, np.float64) for axis in shown.xy.T)
         columns |= {f"x{j}": x, f"y{j}": y}

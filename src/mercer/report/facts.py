@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from mercer._run.budget import human_bytes
+from mercer._run.frozen import frozen
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
@@ -17,7 +17,7 @@ SIZES, VALUES = 12, 8  # clusters and eigenvalues that a fact lists
 MOST_CLUSTERS = 50  # rows of the table of clusters
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """One statement about a fit; those with a `headline` are the figures a reader looks at first.
 
@@ -42,7 +42,7 @@ class Fact:
     meaning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Cells as text: names in the first column, numbers in the others."""
 
@@ -62,7 +62,8 @@ def list_facts(report: Report, noun: str = "cluster") -> list[Fact]:
     seconds = sum(stage.seconds for stage in r.stages)
     peak = max((stage.peak_memory for stage in r.stages), default=0)
     time, memory = f"{seconds:.3g} s", human_bytes(peak)
-    stream = ", ".join(f"{value:,.4g} {name}" for name, value in r.stream.items())
+    stream = ", ".join(count_of(name, value) for name, value in r.stream.items())
+    work = ", ".join(_work(name, count) for name, count in r.work.items())
     solver = f"; solver: {r.solver}" if r.solver else ""
     clear, touching = f"1: the number of {noun}s is clear", "1: far apart, 0: touching"
     listed = [
@@ -72,17 +73,18 @@ def list_facts(report: Report, noun: str = "cluster") -> list[Fact]:
         Fact("bandwidth", r.bandwidth, r.bandwidth or "as given"),
         Fact("approximation", r.rank, f"{r.approximation}: rank {r.rank:,}"),
         Fact("trace error", r.trace_error, f"{number(r.trace_error)} of the trace"),
-        Fact(f"{noun}s", weights, f"{k}", f"{k}", f"the largest holds {largest}"),
-        Fact(f"{noun} sizes", weights, _first(weights, SIZES, ",.6g")),
+        Fact(f"{noun}s", weights, f"{k:,}", f"{k:,}", f"the largest holds {largest}"),
+        Fact(f"{noun} sizes", weights, _first(weights, SIZES, number)),
         Fact("inertia", r.inertia, f"{number(r.inertia)} after {r.n_iter} sweeps"),
         Fact("explained", r.explained, f"{share(r.explained)} of the kernel, by the centres"),
-        Fact("eigenvalues", r.eigenvalues, _first(r.eigenvalues, VALUES, ".4f")),
+        Fact("eigenvalues", r.eigenvalues, _first(r.eigenvalues, VALUES, "{:.4f}".format)),
         Fact("residual", r.residuals, f"{max(r.residuals, default=0):.1e} at most{solver}"),
         _score("spectral gap", r.gap, f"(relative, after the eigenvalues of the {noun}s)", clear),
         _score("separation", apart, f"(on {n_judged:,} rows; {touching})", touching),
         _score("stability", r.stability, "(ARI of two halves of the rows)", "1: two halves agree"),
         Fact("trust", r.trust, str(r.trust)),
         Fact("stream", r.stream, stream),
+        Fact("work", r.work, work),
         Fact("time", seconds, time, time, f"peak memory {memory}"),
         Fact("peak memory", peak, memory),
         Fact("kernel values", r.kernel_evaluations, f"{r.kernel_evaluations:,} computed"),
@@ -138,6 +140,14 @@ def stages_table(report: Report) -> Table:
     return Table("Stages", ("stage", "seconds", "CPU", "peak memory", "kernel values"), rows)
 
 
+def count_of(name: str, value: float) -> str:
+    """One number of a stream in words: 399 batches, 2,500 rows in the buffer."""
+    words = {"buffer": "rows in the buffer", "n_batches": "batches"}.get(name, name)
+    if name == "unexplained":
+        return f"{share(value)} of the latest rows unexplained"
+    return f"{number(value)} {words}"
+
+
 def number(value: float | None) -> str:
     """Four digits with thousands separators; whole numbers in full."""
     if value is None or not isfinite(value):
@@ -164,7 +174,11 @@ def _score(name: str, value: float | None, text: str, meaning: str) -> Fact:
     return Fact(name, value, f"{figure} {text}", figure, meaning)
 
 
-def _first(values: Sequence[float], most: int, form: str) -> str:
+def _work(name: str, count: int) -> str:
+    return f"{human_bytes(count)} read" if name == "bytes read" else f"{count:,} {name}"
+
+
+def _first(values: Sequence[float], most: int, form: Callable[[float], str]) -> str:
     """The first values, and how many more there are."""
     more = f", and {len(values) - most} more" if len(values) > most else ""
-    return ", ".join(format(value, form) for value in values[:most]) + more
+    return ", ".join(map(form, values[:most])) + more

@@ -15,20 +15,24 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import chain, repeat
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
-from mercer.report.facts import Table, columns_table, list_facts, number, share, stages_table
+from mercer.report.facts import Fact, Table, columns_table, list_facts, number, share, stages_table
 from mercer.report.palette import DARK, DARK_REST, LIGHT, LIGHT_REST
 from mercer.report.view import Group, Levels, View, gather
+from mercer.trust.grade import UNSCALED
 
 if TYPE_CHECKING:
     from mercer.report.report import Report
     from mercer.selection.result import Selection
 
 
+MOST_MARKED = 40  # clusters that carry their number in the map
+MOST_OUTLIERS = 20  # rows in the table of outliers
+MOST_MEMBERS = 30  # clusters of a layer that are listed, and clusters of each
+ROUNDING = 1e-12  # of the means: less is what is left of a sum of zero
 STRONG = 2.0  # standard deviations from the mean at which a cell of a profile is fully coloured
 
 
@@ -44,18 +48,18 @@ def write_page(path: str | os.PathLike[str], model: Any, X: Any, **options: Any)
     X : array, path or source
         The rows.
     **options
-        `title` and `seed` of `report_page`.
+        `title`, `seed` and `texts` of `report_page`.
     """
     from mercer._run.atomic import replacing
     from mercer.rows.places import check_apart, paths_of
 
     check_apart([X] if isinstance(X, str | os.PathLike) else paths_of(X), [path])
     text = report_page(model, X, **options)
-    with replacing(Path(path)) as temporary:
+    with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def report_page(model: Any, X: Any, *, title: str = "", seed: int = 0) -> str:
+def report_page(model: Any, X: Any, *, title: str = "", seed: int = 0, **options: Any) -> str:
     """A self-contained HTML page about a fitted model and (a sample of) the rows of X.
 
     Parameters
@@ -67,7 +71,9 @@ def report_page(model: Any, X: Any, *, title: str = "", seed: int = 0) -> str:
     title : str, default=""
         What the page calls the data.
     seed : int, default=0
-        Of the draw, and of the k-means that the clusters are compared with.
+        Of the draw, of the map, and of the k-means that the clusters are compared with.
+    **options
+        `texts`: a sequence with a text for each row, which the page shows with the row.
 
     Returns
     -------
@@ -75,7 +81,7 @@ def report_page(model: Any, X: Any, *, title: str = "", seed: int = 0) -> str:
         The HTML.
     """
     require("bokeh", "report", "the report page")
-    return page(model.report_, gather(model, X, title=title, seed=seed))
+    return page(model.report_, gather(model, X, title=title, seed=seed, **options))
 
 
 def page(report: Report, view: View) -> str:
@@ -88,17 +94,26 @@ def page(report: Report, view: View) -> str:
     library = inline_script() if charts else ""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = number
-    known = list_facts(replace(report, cluster_weights=view.weights), view.noun)
+    fitted = replace(report, cluster_weights=view.weights) if view.is_of_fit else report
+    known = list_facts(fitted, view.noun)
+    spreads = [] if report.data is None else [column.spread for column in report.data.columns]
     longest = max((stage.seconds for stage in report.stages), default=0.0) or 1.0
     markup = jinja2.utils.markupsafe.Markup
     return environment.from_string(_template("page.html")).render(
         report=report,
         view=view,
         facts=known,
+        tiles=_tiles(report, view),
+        marked=MOST_MARKED,
         stages=stages_table(report),
         columns=columns_table(report),
         clusters=_clusters(view),
-        profiles=[_profile(group) for group in view.groups],
+        profiles=[_profile(group, view) for group in view.groups],
+        distinctions=[_distinction(group, view) for group in view.groups],
+        outliers=_outlier_rows(view),
+        layers=_layers_table(view),
+        scales=[100 * spread / (max(spreads) or 1.0) for spread in spreads],
+        scale_note=_scale_note(report),
         selection=_heat_map(view.selection),
         trust=report.trust,
         pictures=[(p.caption, b64encode(p.png).decode(), p.shape) for p in view.pictures],
@@ -132,8 +147,13 @@ def _data(view: View, charts: list[dict[str, Any]]) -> dict[str, Any]:
         "first": view.first,
         "values": list(view.value_names),
         "clusters": len(view.weights),
+        "marked": MOST_MARKED,
         "light": [*LIGHT, LIGHT_REST],
         "dark": [*DARK, DARK_REST],
+        "texts": list(view.texts),
+        "outliers": list(view.outliers),
+        "exemplars": [place for group in view.groups for place in group.exemplars],
+        "words": [_words(group) for group in view.groups],
     }
 
 
@@ -183,6 +203,12 @@ def _palette_css() -> str:
     )
 
 
+def _color_number(cluster: int, view: View) -> int:
+    """Twelve clusters have a colour, others the last; colours of very many clusters repeat."""
+    is_crowded = len(view.weights) > MOST_MARKED
+    return cluster % len(LIGHT) if is_crowded else min(cluster, len(LIGHT))
+
+
 def _clusters(view: View) -> list[dict[str, Any]]:
     """Size, share and colour of each cluster, and its size by k-means."""
     total, largest = sum(view.weights) or 1.0, max(view.weights, default=1.0) or 1.0
@@ -195,7 +221,7 @@ def _clusters(view: View) -> list[dict[str, Any]]:
             "weight": number(weight),
             "share": share(weight / total),
             "width": f"{100 * weight / largest:.2f}",
-            "color": min(c, len(LIGHT)),
+            "color": _color_number(c, view),
             "sampled": sampled.get(c),
             "peer": by_peer[c] if c < len(by_peer) else 0,
         }
@@ -203,7 +229,7 @@ def _clusters(view: View) -> list[dict[str, Any]]:
     ]
 
 
-def _profile(group: Group) -> dict[str, Any]:
+def _profile(group: Group, view: View) -> dict[str, Any]:
     """Cells of a cluster's row: the mean, and how strongly and which way it is coloured."""
     cells = [
         {
@@ -214,7 +240,97 @@ def _profile(group: Group) -> dict[str, Any]:
         }
         for z, mean in zip(group.profile, group.means, strict=True)
     ]
-    return {"number": group.number, "color": min(group.number, len(LIGHT)), "cells": cells}
+    color = _color_number(group.number, view)
+    return {"number": group.number, "color": color, "cells": cells}
+
+
+def _tiles(report: Report, view: View) -> list[Fact]:
+    """The figures on top: rows and clusters of this file, and what the fit found."""
+    fitted = "" if view.is_of_fit else f"; the model was fitted on {report.n_rows:,} rows"
+    here = replace(report, n_rows=view.n_rows, cluster_weights=view.weights)
+    return [
+        replace(fact, meaning=fact.meaning + fitted) if fact.name == "rows" else fact
+        for fact in list_facts(here, view.noun)
+        if fact.headline
+    ]
+
+
+def _words(group: Group) -> str:
+    """The columns that distinguish a cluster, in a line."""
+    return ", ".join(f"{column.name} {column.effect:+.1f}" for column in group.effects[:4])
+
+
+def _distinction(group: Group, view: View) -> dict[str, Any]:
+    """What distinguishes a cluster: means of columns in it and in all other rows."""
+    size = max((abs(column.mean) for column in group.effects), default=0.0)
+    columns = [
+        {
+            "name": column.name,
+            "effect": f"{column.effect:+.1f}",
+            "mean": number(column.mean),
+            "others": number(column.others if abs(column.others) > ROUNDING * size else 0.0),
+            "way": "high" if column.effect > 0 else "low",
+        }
+        for column in group.effects
+    ]
+    return {
+        "name": group.number + view.first,
+        "color": _color_number(group.number, view),
+        "columns": columns,
+    }
+
+
+def _outlier_rows(view: View) -> list[dict[str, Any]]:
+    """The most outlying of the sampled rows."""
+    if view.scores is None:
+        return []
+    return [
+        {
+            "place": place,
+            "row": f"{view.rows[place]:,}",
+            "score": f"{view.scores[place]:.2f}",
+            "cluster": int(view.labels[place]),
+        }
+        for place in view.outliers[:MOST_OUTLIERS]
+    ]
+
+
+def _layers_table(view: View) -> list[dict[str, Any]]:
+    """Each layer with its clusters, and of which clusters these are made."""
+    return [
+        {
+            "n_clusters": layer.n_clusters,
+            "evidence": f"{layer.evidence:.1f}",
+            "members": [
+                [_first_few(members), number(sum(view.weights[c] for c in members))]
+                for members in layer.members()[:MOST_MEMBERS]
+            ],
+            "n_more": max(layer.n_clusters - MOST_MEMBERS, 0),
+        }
+        for layer in view.layers
+    ]
+
+
+def _first_few(numbers: list[int]) -> str:
+    more = f" and {len(numbers) - MOST_MEMBERS:,} more" if len(numbers) > MOST_MEMBERS else ""
+    return ", ".join(map(str, numbers[:MOST_MEMBERS])) + more
+
+
+def _scale_note(report: Report) -> str:
+    """Whether the columns have one scale, and what to do if not."""
+    columns = () if report.data is None else report.data.columns
+    varied = [column for column in columns if column.spread > 0]
+    if len(varied) < 2:
+        return ""
+    least, most = (pick(varied, key=lambda column: column.spread) for pick in (min, max))
+    ratio = most.spread / least.spread
+    if ratio < UNSCALED:
+        return "The columns have about one scale: none of them decides distances alone."
+    return (
+        f"The spread of {most.name} is {number(float(f'{ratio:.2g}'))} times that of {least.name}, "
+        "so that it weighs more in distances. Unless that is intended, bring the columns to one "
+        "scale first (mercer cluster --scaler standard, or StandardScaler in a pipeline)."
+    )
 
 
 def _heat_map(selection: Selection | None) -> dict[str, Any] | None:

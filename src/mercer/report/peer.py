@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.types import IdArray
 from mercer.metrics.information import normalized_mutual_info
 from mercer.metrics.pairs import adjusted_rand
 from mercer.rows.rows import BlockRows, Rows
 
+MOST_CLUSTERS = 200  # more would take longer than all else on a page
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Peer:
     """Another partition of the sampled rows into as many clusters."""
 
@@ -28,7 +30,8 @@ class Peer:
 def compare_with_kmeans(rows: Rows, labels: IdArray, *, seed: int) -> Peer | None:
     """Cluster these rows by scikit-learn's k-means; None where it does not apply."""
     n_clusters = int(labels.max()) + 1
-    if isinstance(rows, BlockRows) or len(np.unique(labels)) < 2 or n_clusters >= len(labels):
+    is_one = len(np.unique(labels)) < 2 or n_clusters >= len(labels)
+    if isinstance(rows, BlockRows) or is_one or n_clusters > MOST_CLUSTERS:
         return None
     from scipy.optimize import linear_sum_assignment
     from sklearn.cluster import KMeans

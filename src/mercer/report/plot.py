@@ -107,6 +107,8 @@ class EmbeddingDisplay(Display):
             ax.scatter(*self.xy[here].T, color=color_of(int(c)), label=name, **dots | options)
         ax.set_xlabel(self.axes[0])
         ax.set_ylabel(self.axes[1])
+        if not any(self.axes):  # coordinates that mean nothing by themselves
+            ax.set(xticks=[], yticks=[])
         if len(np.unique(self.labels)) > 1:
             look = {"markerscale": 1.8, "frameon": False, "fontsize": "small"}
             ax.legend(title="cluster (rows)", loc="upper left", bbox_to_anchor=(1.0, 1.0), **look)

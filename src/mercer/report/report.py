@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from mercer._run.frozen import frozen
 from mercer._run.recorder import Stage
 from mercer.partitions.quality import Quality
 from mercer.rows.data_summary import DataSummary
 from mercer.trust.grade import Trust
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """The fit report, kept by every estimator as ``report_``; ``print`` shows it.
 
@@ -58,6 +59,9 @@ class Report:
         How reliable the clustering is, by evidence from a sample of its rows.
     stream : dict of str to float
         Additions, evictions, drift, … of a stream.
+    work : dict of str to int
+        Bytes of rows that were read from files, tasks of workers, tasks and requests that were
+        sent again, and workers that were lost; only those that are not 0.
     """
 
     estimator: str
@@ -86,6 +90,7 @@ class Report:
     quality: Quality | None = None
     trust: Trust | None = None
     stream: dict[str, float] = field(default_factory=dict)
+    work: dict[str, int] = field(default_factory=dict)
 
     @property
     def kernel_evaluations(self) -> int:
@@ -101,6 +106,11 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, which `from_dict` reads."""
         return asdict(self)
+
+    def to_record(self) -> dict[str, Any]:
+        """The same, as short as model files hold it."""
+        trust = None if self.trust is None else self.trust.to_record()
+        return self.to_dict() | {"trust": trust}
 
     def to_json(self) -> str:
         """The same as JSON."""

@@ -5,20 +5,34 @@ A `View` is gathered once from a fitted model and its rows; everything after it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from copy import copy
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.cluster.hierarchy import leaves_list, linkage
 from sklearn import config_context
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
+from mercer.embeddings.layout import principal_axes
+from mercer.partitions.explanation import (
+    COLUMNS,
+    EXEMPLARS,
+    ColumnEffect,
+    Explanation,
+    central_rows,
+    column_effects,
+    distinctive_columns,
+)
+from mercer.partitions.outliers import noise_cut
 from mercer.report.peer import Peer, compare_with_kmeans
 from mercer.rows.checks import check_features, checked_source
 from mercer.rows.rows import BlockRows, Rows
+from mercer.rows.sample import draw_rows
 from mercer.rows.source import Source
 
 if TYPE_CHECKING:
@@ -28,36 +42,55 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 5000  # of a page
 VALUES = 6  # columns whose values are shown for a row
 PROFILE = 12  # columns of a cluster's profile
-PROTOTYPES = 3  # rows that represent a cluster
-MOST_GROUPS = 60  # clusters with a profile and prototypes of their own
-FEW = 4  # clusters: a circle shows so many and more better than two directions
-RIDGE = 1e-3  # of the mean square of the means: similar clusters stay close
+MOST_GROUPS = 60  # clusters with a profile and exemplars of their own
 MOST_WIDE = 2000  # columns that are made dense for a projection
+LONGEST_TEXT = 300  # characters of a row's text
+EMBEDDING = "Embedding"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Map:
     """The sampled rows as points of a plane."""
 
     name: str
-    axes: tuple[str, str]
+    axes: tuple[str, str]  # empty where coordinates mean nothing by themselves
     xy: FloatArray  # (n, 2)
     is_flipped: bool = False  # whether y runs downwards
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """One cluster in the sample."""
 
     number: int
     weight: float  # over all rows of the fit
     n_sampled: int
-    prototypes: tuple[int, ...]  # positions in the sample, nearest to the mean of the cluster first
+    exemplars: tuple[int, ...]  # positions in the sample, nearest to the mean of the cluster first
     profile: tuple[float, ...]  # mean of each profiled column, in standard deviations
     means: tuple[float, ...]  # the same in the column's own unit
+    effects: tuple[ColumnEffect, ...] = ()  # the columns that distinguish it most
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class Layer:
+    """A coarser partition of the clusters."""
+
+    parents: tuple[int, ...]  # the cluster of the layer that each cluster belongs to
+    evidence: float
+
+    @property
+    def n_clusters(self) -> int:
+        return max(self.parents, default=-1) + 1
+
+    def members(self) -> list[list[int]]:
+        """The clusters of each cluster of the layer."""
+        found: list[list[int]] = [[] for _ in range(self.n_clusters)]
+        for cluster, parent in enumerate(self.parents):
+            found[parent].append(cluster)
+        return found
+
+
+@frozen
 class Picture:
     """A segmentation as a PNG."""
 
@@ -66,7 +99,7 @@ class Picture:
     shape: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Levels:
     """The last levels of a tree of regions: pairs of regions merged until one is left."""
 
@@ -80,7 +113,7 @@ class Levels:
     colors: IdArray  # (n, 3) mean colours, 0 to 255
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """A sample of the rows, and what the model found in them."""
 
@@ -101,10 +134,23 @@ class View:
     levels: Levels | None = None
     noun: str = "cluster"
     first: int = 0  # the number of the first cluster
+    layers: tuple[Layer, ...] = ()  # coarse to fine
+    scores: FloatArray | None = None  # (n,) outlier scores; None: unknown
+    outliers: tuple[int, ...] = ()  # positions in the sample, most outlying first
+    texts: tuple[str, ...] = ()  # of the rows, where they are given
+    is_of_fit: bool = True  # whether the rows are those of the fit, as far as can be told
 
 
 @singledispatch
-def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SAMPLE_ROWS) -> View:
+def gather(
+    model: Any,
+    X: Any,
+    *,
+    title: str = "",
+    seed: int = 0,
+    rows: int = SAMPLE_ROWS,
+    texts: Sequence[str] | None = None,
+) -> View:
     """A sample of the rows of X as a fitted model sees them.
 
     Parameters
@@ -119,7 +165,9 @@ def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SA
     seed : int, default=0
         Of the draw of rows.
     rows : int, default=5000
-        How many rows are read at most.
+        How many rows are shown at most.
+    texts : sequence of str or None, default=None
+        A text for each row of X, which the page shows with the row.
 
     Returns
     -------
@@ -129,26 +177,96 @@ def gather(model: Any, X: Any, *, title: str = "", seed: int = 0, rows: int = SA
     check_is_fitted(model)
     source = checked_source(X)
     check_features(model, source)
-    ids = draw(source.n_rows, rows, np.random.default_rng(seed))
+    ids = draw_rows(source.n_rows, rows, np.random.default_rng(seed))
     taken = source.take(ids)
-    named, weights = _named(taken, source), tuple(model.report_.cluster_weights)
-    labels = model.predict(named) if weights else np.zeros(len(ids), np.intp)
+    named, n_clusters = _named(taken, source), len(model.report_.cluster_weights)
+    labels = _all_labels(model).predict(named) if n_clusters else np.zeros(len(ids), np.intp)
     with config_context(transform_output="default"):
         Z = np.asarray(model.transform(named), np.float64)
+    is_of_fit = _is_fitted_on(model, source, taken)
+    scores, outliers = _outliers(model, named)
     return describe(
         taken,
         ids,
         labels,
-        _maps(Z, taken, labels, source),
-        weights,
+        _maps(model, Z, taken, source, seed),
+        _sizes(model, source, labels, is_of_fit=is_of_fit),
         space=Z,
         names=column_names(source),
         n_rows=source.n_rows,
         title=title,
         seed=seed,
-        peer=compare_with_kmeans(taken, labels, seed=seed) if len(weights) > 1 else None,
+        peer=compare_with_kmeans(taken, labels, seed=seed) if n_clusters > 1 else None,
         selection=model._automatic_choice(),
+        layers=_layers(model),
+        scores=scores,
+        outliers=outliers,
+        texts=_texts(texts, source.n_rows, ids),
+        is_of_fit=is_of_fit,
     )
+
+
+def _is_fitted_on(model: Any, source: Source, taken: Rows) -> bool:
+    """Whether these may be the rows of the fit: as many, and within the ranges of its columns."""
+    report = model.report_
+    if source.n_rows != report.n_rows:
+        return False
+    if report.data is None or isinstance(taken, BlockRows):
+        return True
+    columns = report.data.columns
+    shown = _dense(taken[:, : len(columns)])
+    low, high = (np.array([getattr(c, end) for c in columns]) for end in ("low", "high"))
+    return bool(((shown >= low) & (shown <= high)).all())
+
+
+def _sizes(model: Any, source: Source, labels: IdArray, *, is_of_fit: bool) -> tuple[float, ...]:
+    """Weights of the clusters in the fit, or how many of other rows each has: all are labelled."""
+    fitted = tuple(map(float, model.report_.cluster_weights))
+    if is_of_fit or not fitted:
+        return fitted
+    counts = np.zeros(len(fitted))
+    if len(labels) == source.n_rows:
+        tiles: Any = [(0, (labels, 0))]
+    else:
+        tiles, _ = model._work(source, model._labeller, stage="predict")
+    for _, (found, _) in tiles:
+        counts += np.bincount(found, minlength=len(counts))
+    return tuple(counts.tolist())
+
+
+def _outliers(model: Any, named: Any) -> tuple[FloatArray | None, tuple[int, ...]]:
+    """Outlier scores, and the places of rows far above what is usual, or above the noise's cut."""
+    known = vars(model).get("outliers_")
+    if known is None:
+        return None, ()
+    scores = np.asarray(model.outlier_scores(named), np.float64)
+    cut = noise_cut(scores, np.ones(len(scores)), "auto") if known.cut is None else known.cut
+    order = np.argsort(-scores, kind="stable")
+    return scores, tuple(int(place) for place in order[scores[order] > cut])
+
+
+def _layers(model: Any) -> tuple[Layer, ...]:
+    """Those of the model; the finest are the clusters themselves."""
+    known = vars(model)
+    pairs = zip(known.get("layers_", ()), known.get("layer_evidence_", ()), strict=True)
+    return tuple(Layer(tuple(map(int, row)), float(evidence)) for row, evidence in pairs)
+
+
+def _texts(texts: Sequence[str] | None, n_rows: int, ids: IdArray) -> tuple[str, ...]:
+    """Those of the sampled rows, shortened."""
+    if texts is None:
+        return ()
+    if len(texts) != n_rows:
+        raise ValueError(f"texts has {len(texts):,} entries for {n_rows:,} rows; give one for each")
+    shown = (str(texts[int(row)]) for row in ids)
+    return tuple(t if len(t) <= LONGEST_TEXT else f"{t[: LONGEST_TEXT - 1]}…" for t in shown)
+
+
+def _all_labels(model: Any) -> Any:
+    """The model without noise: a page shows every row in its cluster, as the sizes count them."""
+    copied = copy(model)
+    copied.noise = None
+    return copied
 
 
 def describe(
@@ -165,13 +283,14 @@ def describe(
     seed: int,
     **more: Any,
 ) -> View:
-    """A view of rows with known labels; prototypes are nearest to the means in `space`."""
+    """A view of rows with known labels; exemplars are nearest to the means in `space`."""
     table = _table(taken)
-    profiled = _distinctive_columns(table, labels, PROFILE)
+    profiled = distinctive_columns(table, labels, PROFILE)
     shown = profiled[:VALUES]
+    effects = _effects(table, labels, min(len(weights), MOST_GROUPS), names)
     groups = tuple(
-        _group(number, weight, table, space, labels, profiled)
-        for number, weight in enumerate(weights[:MOST_GROUPS])
+        _group(number, weight, table, space, labels, profiled, more.get("scores"), own)
+        for (number, weight), own in zip(enumerate(weights[:MOST_GROUPS]), effects, strict=True)
     )
     return View(
         title=title,
@@ -189,38 +308,9 @@ def describe(
     )
 
 
-def draw(n_rows: int, most: int, rng: np.random.Generator) -> IdArray:
-    """Row numbers, ascending: all, or a sample of at most `most`."""
-    if n_rows <= most:
-        return np.arange(n_rows)
-    return np.sort(rng.choice(n_rows, most, replace=False)).astype(np.intp)
-
-
 def column_names(source: Source) -> tuple[str, ...]:
     names = source.feature_names or (f"column {j}" for j in range(source.n_features))
     return tuple(str(name) for name in names)
-
-
-def star(Z: FloatArray, labels: IdArray, name: str, axis: str) -> Map:
-    """Points by the linear map that puts the means of clusters on a circle, by least squares.
-
-    Clusters equally far from each other, as in a good embedding, overlap in any two directions of
-    largest variance: four clusters and more go on a circle, similar ones beside each other. Rows
-    between two clusters stay between them.
-    """
-    found = np.unique(labels)
-    if len(found) < FEW or Z.shape[1] < 3:
-        return plane(Z, name, axis)
-    centers = np.stack([Z[labels == c].mean(axis=0) for c in found])
-    order = leaves_list(linkage(centers, "average", optimal_ordering=True))
-    angles = 2.0 * np.pi * np.argsort(order) / len(found)
-    corners = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    mean = centers.mean(axis=0)
-    C = centers - mean
-    gram = C.T @ C
-    ridge = RIDGE * max(np.trace(gram) / len(gram), np.finfo(float).tiny)
-    to_plane = np.linalg.solve(gram + ridge * np.eye(len(gram)), C.T @ corners)
-    return Map(name, ("clusters on a circle, rows between them", ""), (Z - mean) @ to_plane)
 
 
 def plane(Z: FloatArray, name: str, axis: str) -> Map:
@@ -230,16 +320,20 @@ def plane(Z: FloatArray, name: str, axis: str) -> Map:
         return Map(name, (f"{axis} 1", ""), np.hstack([Z, second])[:, :2])
     if Z.shape[1] == 2:
         return Map(name, (f"{axis} 1", f"{axis} 2"), Z)
-    centred = Z - Z.mean(axis=0)
-    directions = np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
-    signs = np.sign(directions[np.abs(directions).argmax(axis=0), [0, 1]])
-    axes = (f"first direction of the {axis}s", f"second direction of the {axis}s")
-    return Map(name, axes, centred @ (directions * signs))
+    axes = (f"first principal axis of the {axis}s", f"second principal axis of the {axis}s")
+    return Map(name, axes, principal_axes(Z))
 
 
-def _maps(Z: FloatArray, taken: Rows, labels: IdArray, source: Source) -> tuple[Map, ...]:
-    """The embedding, and the rows themselves where they are a table."""
-    maps = [star(Z, labels, "Embedding", "coordinate")] if Z.shape[1] else []
+def _maps(model: Any, Z: FloatArray, taken: Rows, source: Source, seed: int) -> tuple[Map, ...]:
+    """The neighbour graph in the plane, and the rows themselves where they are a table.
+
+    Of transformers, what they made of the rows.
+    """
+    if isinstance(model, ClusterMixin):
+        xy = model._laid_out(taken, np.random.default_rng(seed))
+        maps = [Map(EMBEDDING, ("", ""), xy)]
+    else:
+        maps = [plane(Z, EMBEDDING, "coordinate")] if Z.shape[1] else []
     if not isinstance(taken, BlockRows) and source.n_features <= MOST_WIDE:
         own = plane(_dense(taken), "Data", "column")
         names = column_names(source)
@@ -270,27 +364,27 @@ def _table(taken: Rows) -> Any:
     return np.hstack(taken.parts)
 
 
-def _distinctive_columns(table: Any, labels: IdArray, most: int) -> list[int]:
-    """The columns whose means differ most between clusters, relative to their spread."""
-    mean = np.asarray(table.mean(axis=0)).ravel()
-    spread = _spread(table, mean)
-    between = np.zeros(len(mean))
-    for c in np.unique(labels):
-        mine = table[labels == c]
-        between += mine.shape[0] * (np.asarray(mine.mean(axis=0)).ravel() - mean) ** 2
-    ratio = np.divide(between, spread**2, out=np.zeros_like(between), where=spread > 0)
-    order = np.argsort(-ratio, kind="stable")
-    return [int(j) for j in order[:most]]
-
-
-def _spread(table: Any, mean: FloatArray) -> FloatArray:
-    squares = table.multiply(table) if sp.issparse(table) else np.square(table, dtype=np.float64)
-    second = np.asarray(squares.mean(axis=0)).ravel()
-    return np.sqrt(np.maximum(second - mean**2, 0.0))
+def _effects(
+    table: Any, labels: IdArray, n_clusters: int, names: tuple[str, ...]
+) -> list[tuple[ColumnEffect, ...]]:
+    """The columns that distinguish each of the first clusters."""
+    if not n_clusters:
+        return []
+    found = column_effects(table, labels, n_clusters, np.ones(len(labels)), COLUMNS)
+    nobody = np.full((n_clusters, EXEMPLARS), -1.0)
+    explanation = Explanation(np.hstack([nobody, found.reshape(n_clusters, -1)]))
+    return [profile.columns for profile in explanation.profiles(names, np.ones(n_clusters))]
 
 
 def _group(
-    number: int, weight: float, table: Any, space: Any, labels: IdArray, profiled: list[int]
+    number: int,
+    weight: float,
+    table: Any,
+    space: Any,
+    labels: IdArray,
+    profiled: list[int],
+    scores: FloatArray | None,
+    effects: tuple[ColumnEffect, ...],
 ) -> Group:
     places = np.flatnonzero(labels == number)
     if not len(places):
@@ -300,17 +394,9 @@ def _group(
     mean, spread = every.mean(axis=0), every.std(axis=0)
     own = every[places].mean(axis=0)
     z = np.divide(own - mean, spread, out=np.zeros_like(own), where=spread > 0)
-    centre = np.asarray(space[places].mean(axis=0)).ravel()
-    order = np.argsort(_squared_distances(space[places], centre), kind="stable")
-    prototypes = tuple(int(p) for p in places[order[:PROTOTYPES]])
-    return Group(number, weight, len(places), prototypes, tuple(z.tolist()), tuple(own.tolist()))
-
-
-def _squared_distances(table: Any, centre: FloatArray) -> FloatArray:
-    if sp.issparse(table):
-        squares = np.asarray(table.multiply(table).sum(axis=1)).ravel()
-        return squares - 2.0 * (table @ centre)
-    return ((table - centre) ** 2).sum(axis=1)
+    central = central_rows(space, labels, number, EXEMPLARS, scores=scores)
+    exemplars, profile = tuple(int(p) for p in central), tuple(z.tolist())
+    return Group(number, weight, len(places), exemplars, profile, tuple(own.tolist()), effects)
 
 
 def _dense(table: Any) -> FloatArray:

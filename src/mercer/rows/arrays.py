@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 from mercer.rows.rows import BlockRows, Rows, n_bytes
 from mercer.rows.source import Source, reading, rest, row_bytes
 
 
 def working_dtype(dtype: Any) -> np.dtype[Any]:
-    """float32 stays float32, half becomes float32, all other numbers are float64."""
+    """float32 stays float32, half and int8 become float32, all other numbers are float64."""
     native = np.dtype(dtype).newbyteorder("=")
-    return np.dtype(np.float32 if native in (np.float16, np.float32) else np.float64)
+    return np.dtype(np.float32 if native in (np.float16, np.float32, np.int8) else np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemorySource:
     """One table that the caller holds (or maps); converted block by block, never as a whole."""
 
@@ -40,7 +40,7 @@ class MemorySource:
         return working_dtype(self.X.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArraySource(MemorySource):
     """A two-dimensional array of numbers."""
 
@@ -56,7 +56,7 @@ class ArraySource(MemorySource):
         return np.ascontiguousarray(self.X[ids], dtype=self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CSRSource(MemorySource):
     """A checked scipy CSR: indices within bounds and sorted, no duplicates."""
 
@@ -72,7 +72,7 @@ class CSRSource(MemorySource):
         return sp.csr_array(self.X[ids], dtype=self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockSource:
     """Several sources with the same rows, for kernels that act on one block of columns."""
 

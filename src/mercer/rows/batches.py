@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer.rows.arrays import working_dtype
 from mercer.rows.demands import checked_csr, demand_numbers, demand_table, refuse_mask
 from mercer.rows.forward import ForwardSource, Layout
@@ -16,7 +16,7 @@ from mercer.rows.frames import frame_array, frame_names
 from mercer.rows.rows import Rows
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False, slots=False)
 class BatchSource(ForwardSource):
     """Batches of rows from anything that can be iterated over again and again.
 

@@ -25,7 +25,7 @@ def checked_source(X: Any, least_rows: int = 1) -> Source:
     if source.n_rows < least_rows:
         raise ValueError(
             f"n_samples={source.n_rows} should be >= n_clusters={least_rows}: "
-            "there are fewer rows than clusters"
+            "there are fewer rows than clusters; ask for fewer clusters"
         )
     return source
 

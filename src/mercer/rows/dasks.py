@@ -6,13 +6,14 @@ import math
 import pickle
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer._run.extras import require
+from mercer._run.frozen import frozen
 from mercer.exceptions import EngineError
 from mercer.rows.arrays import working_dtype
 from mercer.rows.batches import is_empty, read_batch
@@ -21,7 +22,7 @@ from mercer.rows.forward import Cursor, ForwardSource, Layout
 from mercer.rows.rows import Rows
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False, slots=False)
 class DaskSource(ForwardSource):
     """The rows of a Dask array or frame: a graph of tasks, and the key of each partition.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray
 from mercer.rows.rows import BlockRows, part
 from mercer.rows.sample import Sample
@@ -16,9 +16,11 @@ from mercer.rows.summary import Summary
 
 MOST_COLUMNS = 20  # of a report
 SAMPLE_ROWS = 1000  # for means and standard deviations
+UNEVEN = 100  # times the spread of a column: it decides distances alone
+CONSTANT = 1e-12  # of the largest spread: a column that does not vary
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column: its range over all rows, its mean and standard deviation on a sample.
 
@@ -39,7 +41,7 @@ class Column:
     spread: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DataSummary:
     """The first columns of a table, and how much of it is not zero where it is sparse.
 
@@ -90,6 +92,31 @@ def summarize_data(source: Source, sample: Sample, ranges: Summary) -> DataSumma
     numbers = np.stack([ranges.low[:n], ranges.high[:n], mean, spread], axis=1)
     columns = tuple(Column(str(names[j]), *map(float, numbers[j])) for j in range(n))
     return DataSummary(columns, int(few.shape[0]), _density(few))
+
+
+def uneven_columns(source: Source, sample: Sample) -> str | None:
+    """In words, that one column decides all distances and half of the others none; or None.
+
+    A few columns of small spread beside many others, as at the border of pictures, are usual.
+    """
+    few = part(sample.rows, 0, SAMPLE_ROWS)
+    if not isinstance(few, np.ndarray) or few.shape[1] < 2 or sample.format.unit_length:
+        return None
+    spread = _moments(few, sample.weights[: len(few)])[1]
+    largest = int(spread.argmax())
+    varied = np.flatnonzero(spread > CONSTANT * spread[largest])
+    lost = varied[spread[varied] * UNEVEN < spread[largest]]
+    if not len(lost) or 2 * len(lost) < len(varied):
+        return None
+    names = source.feature_names or tuple(f"column {j}" for j in range(few.shape[1]))
+    least, unit = int(lost[spread[lost].argmin()]), 2.0**sample.format.exponent
+    others = f" and {len(lost) - 1} others" if len(lost) > 1 else ""
+    return (
+        f"the spreads of columns differ more than a hundredfold: {names[largest]} "
+        f"({spread[largest] * unit:.3g}) decides the distances between rows, and {names[least]} "
+        f"({spread[least] * unit:.2g}){others} hardly count; unless all columns have one unit, "
+        "scale them first (StandardScaler, --scaler standard)"
+    )
 
 
 def _moments(X: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

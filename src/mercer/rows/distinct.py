@@ -6,14 +6,14 @@ comes after (draws, ties, sums) never sees the difference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._run.lazy import LazyModule
+from mercer._run.frozen import frozen
+from mercer._run.lazy import FEW_VALUES, LazyModule
 from mercer._run.types import FloatArray, IdArray
 from mercer.rows.gather import gather
 from mercer.rows.rows import BlockRows, Rows, take
@@ -23,12 +23,14 @@ _jit = LazyModule("mercer.rows._jit")
 
 HashArray: TypeAlias = NDArray[np.uint64]
 
+HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 EXACT_ROWS = 100_000  # up to here every row is in the sample
 SAMPLE_VALUES = 2**24  # beyond: a sample of at most this many numbers ...
 SAMPLE_ROWS = 10_000  # ... but at least this many rows
+WANTED_VALUES = 2**26  # at most, where more rows are wanted for very many clusters
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DistinctRows:
     """Distinct rows, their weights, and the number of the first of each kind."""
 
@@ -41,11 +43,16 @@ class DistinctRows:
         return len(self.weights)
 
 
-def sample_size(n_rows: int, n_features: int) -> int:
-    """How many rows the sample of a fit has: all, or as many as fit any memory budget."""
+def sample_size(n_rows: int, n_features: int, wanted: int = 0) -> int:
+    """How many rows the sample of a fit has: all, or as many as fit any memory budget.
+
+    `wanted`: so many are, if that is not more than four times the usual number of values.
+    """
     if n_rows <= EXACT_ROWS:
         return n_rows
-    return int(np.clip(SAMPLE_VALUES // max(n_features, 1), SAMPLE_ROWS, EXACT_ROWS))
+    d = max(n_features, 1)
+    size = max(SAMPLE_VALUES // d, min(wanted, WANTED_VALUES // d))
+    return int(np.clip(size, SAMPLE_ROWS, EXACT_ROWS))
 
 
 def distinct_rows(
@@ -54,18 +61,19 @@ def distinct_rows(
     *,
     rng: np.random.Generator,
     most: int | None = None,
+    wanted: int = 0,
     exponent: int = 0,
 ) -> DistinctRows:
     """The distinct rows of the source (or of a seeded sample of it), in content order.
 
-    `most`: a draw of so many of them is enough. `exponent`: of the unit of their content, so that
-    X times a power of two has the same order.
+    `most`: a draw of so many of them is enough; `wanted`: see `sample_size`. `exponent`: of the
+    unit of their content, so that X times a power of two has the same order.
 
     Rows of weight zero are left out; equal rows become one with the sum of their weights. Rows
     are identified by 64-bit hashes: if two different rows collide, one of them is ignored in
     choosing pivots and centres, and is labelled like any other.
     """
-    ids = _chosen_ids(source, weights, rng=rng)
+    ids = _chosen_ids(source, weights, wanted, rng=rng)
     rows = None if source.in_memory else gather(source, ids)  # a file is read once
     hashes = _row_hashes(source, ids, exponent) if rows is None else row_hashes(rows, exponent)
     order = np.argsort(hashes, kind="stable")
@@ -86,11 +94,13 @@ def distinct_rows(
     return DistinctRows(kept, summed, first, inverse)
 
 
-def _chosen_ids(source: Source, weights: FloatArray | None, *, rng: np.random.Generator) -> IdArray:
+def _chosen_ids(
+    source: Source, weights: FloatArray | None, wanted: int, *, rng: np.random.Generator
+) -> IdArray:
     """Ascending numbers of the rows of positive weight, or of a sample of them."""
     heavy = None if weights is None else np.flatnonzero(weights > 0)
     n_heavy = source.n_rows if heavy is None else len(heavy)
-    size = sample_size(source.n_rows, source.n_features)
+    size = sample_size(source.n_rows, source.n_features, wanted)
     if n_heavy <= size:
         return np.arange(n_heavy) if heavy is None else heavy
     drawn = np.sort(rng.choice(n_heavy, size, replace=False, shuffle=False))
@@ -130,5 +140,16 @@ def row_hashes(X: Rows, exponent: int = 0, seed: int = 0x1D8E4E27C47D124F) -> Ha
         _jit.hash_sparse(bits, X.indices, X.indptr, minus_zero, np.uint64(seed), out)
     else:
         bits = np.ldexp(np.ascontiguousarray(X), -exponent).view(bits_type)
+        if bits.size <= FEW_VALUES:
+            return _hash_few(bits, minus_zero, seed)
         _jit.hash_dense(bits, minus_zero, np.uint64(seed), out)
     return out
+
+
+def _hash_few(bits: Any, minus_zero: Any, seed: int) -> HashArray:
+    """What `hash_dense` does, without compiling it."""
+    hashes: HashArray = np.full(len(bits), seed, np.uint64)
+    for column in np.where(bits == minus_zero, bits.dtype.type(0), bits).T:
+        hashes = (hashes ^ column) * HASH_FACTOR
+        hashes ^= hashes >> HASH_SHIFT
+    return hashes

@@ -3,38 +3,51 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mercer._run.printable import PrintableErrors
+from mercer._run.url import Url, located
 from mercer.rows.folders import ParquetFolder
+from mercer.rows.lines import LibsvmSource, TextSource
 from mercer.rows.npy import NpySource
 from mercer.rows.source import Source
 from mercer.rows.stamp import file_size
 from mercer.rows.tables import CsvSource, ParquetSource
 from mercer.rows.zarrs import ZarrSource, is_zarr
 
-TABLES = {
+TABLES: dict[str, Callable[..., Source]] = {
     ".parquet": ParquetSource,
     ".pq": ParquetSource,
     ".csv": CsvSource,
     ".csv.gz": CsvSource,
     ".tsv": CsvSource,
     ".tsv.gz": CsvSource,
+    ".txt": TextSource,
+    ".txt.gz": TextSource,
+    ".dat": TextSource,
+    ".dat.gz": TextSource,
+    ".libsvm": LibsvmSource,
+    ".libsvm.gz": LibsvmSource,
+    ".svmlight": LibsvmSource,
+    ".svmlight.gz": LibsvmSource,
+    ".svm": LibsvmSource,
+    ".svm.gz": LibsvmSource,
 }
 
 
 @PrintableErrors()
 def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Source:
-    """The rows of a ``.npy``, Parquet or CSV file, a folder of Parquet or a zarr array; not loaded.
+    """The rows of a file (``.npy``, Parquet or text), a folder of Parquet or zarr; not loaded.
 
     Parameters
     ----------
     path : str or path
-        The path of one file, or of a folder.
+        The path or the URL of one file, or of a folder.
     columns : sequence of str or None, default=None
         Names of the columns to read, in this order (Parquet and CSV); None for all.
     """
-    if os.path.isdir(path):
+    path = located(path)
+    if _is_folder(path):
         return _open_folder(path, columns)
     file_size(path)
     name = os.fspath(path).lower()
@@ -49,6 +62,10 @@ def open_file(path: str | os.PathLike[str], columns: Sequence[str] | None = None
         + ", ".join(TABLES)
         + ", and folders: of Parquet files, or .zarr"
     )
+
+
+def _is_folder(path: str | os.PathLike[str]) -> bool:
+    return path.status().is_folder if isinstance(path, Url) else os.path.isdir(path)
 
 
 def _open_folder(path: str | os.PathLike[str], columns: Sequence[str] | None) -> Source:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._run.lazy import LazyModule
+from mercer._run.frozen import frozen
+from mercer._run.lazy import FEW_VALUES, LazyModule
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 from mercer.rows.rows import BlockRows, Rows
@@ -19,7 +20,7 @@ _jit = LazyModule("mercer.rows._jit")
 NO_LENGTH = 1e-3  # of a row of unit length or none, after rounding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowFormat(Record):
     """Subtract `shift` and divide by 2^exponent in float64, then cast to `dtype`.
 
@@ -151,6 +152,10 @@ class RowFormat(Record):
         shift = np.zeros(X.shape[1]) if self.shift is None else self.shift
         if self.unit_length:
             _jit.unit_rows(X, shift, out)
+        elif X.size <= FEW_VALUES:  # the same, without compiling it
+            with np.errstate(all="ignore"):
+                moved = np.subtract(X, shift, dtype=np.float64)
+                np.multiply(moved, self._scale, out=out, casting="same_kind")
         else:
             _jit.move_columns(X, shift, self._scale, out)
         return out
@@ -160,7 +165,7 @@ class RowFormat(Record):
         if not self.unit_length:
             return np.multiply(X.data, self._scale, dtype=np.float64)
         scaled = np.empty(len(X.data))
-        _jit.unit_rows_sparse(X.data, X.indptr, scaled)
+        _jit.unit_rows_sparse(X.data, X.indices, X.indptr, X.shape[1], scaled)
         return scaled
 
     @property

@@ -6,19 +6,20 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.types import IdArray
 from mercer.rows.rows import Rows, part, stack, take
 
 SPARSE_ROW = 64  # bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """What all blocks of a source have in common."""
 
@@ -130,7 +131,7 @@ class Cursor:
             raise ValueError(source.changed(f"more than {source.n_rows} rows"))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False, slots=False)
 class ForwardSource:
     """A source that is read forwards, in blocks of any length; the base of its kinds.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 from mercer._run.checkpoint import is_numbers, recall
 from mercer._run.engine import current_for
+from mercer._run.frozen import frozen
 from mercer._run.progress import tell
 from mercer._run.types import FloatArray, IdArray
 from mercer.rows.inputs import as_source
@@ -76,7 +76,7 @@ def _gather(source: Source, ids: IdArray) -> Rows:
     return stack(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taking:
     """The chosen ones among a block of rows."""
 

@@ -34,8 +34,10 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
     Parameters
     ----------
     X : array-like, scipy sparse, data frame, path, zarr or Dask collection, batches or Source
-        A numpy array or memmap; a sparse matrix; a frame of pandas, polars or pyarrow; the path of
-        a ``.npy``, ``.parquet`` or ``.csv`` file, of a folder of Parquet files or of a zarr array;
+        A numpy array or memmap; a sparse matrix; a frame of pandas, polars or pyarrow, or one of
+        pyarrow's tensors and arrays of lists of fixed length; the path of
+        a ``.npy``, ``.parquet``, ``.csv``, ``.txt`` (separated by spaces) or ``.libsvm`` file, of a
+        folder of Parquet files or of a zarr array;
         an open zarr array; a Dask array or DataFrame; a list (or another re-iterable) of batches;
         or *column blocks*: a dict or tuple of the former with the same rows.
     columns : sequence of str or None, default=None
@@ -65,8 +67,9 @@ def as_source(X: Any, *, columns: Sequence[str] | None = None) -> Source:
     if isinstance(X, str | os.PathLike):
         from mercer.rows.file_types import open_file
 
-        return open_file(os.fspath(X), columns)
+        return open_file(X, columns)
     _refuse_unsupported(X)
+    X = _arrow_rows(X)
     if columns is not None:
         raise ValueError("columns= selects from files with named columns; select from X itself")
     if sp.issparse(X):
@@ -91,6 +94,24 @@ def _refuse_unsupported(X: Any) -> None:
             raise TypeError(f"X is a {module}.{name}, which cannot be read as it is; {advice}")
 
 
+def _arrow_rows(X: Any) -> Any:
+    """Arrow's tensors and arrays of lists as a numpy array, where X is one; else X itself."""
+    arrow = sys.modules.get("pyarrow")  # who has one has imported it
+    if arrow is None:
+        return X
+    if isinstance(X, arrow.ChunkedArray):
+        X = X.combine_chunks()
+    if isinstance(X, arrow.Tensor):
+        return X.to_numpy()
+    X = getattr(X, "storage", X) if isinstance(X, arrow.ExtensionArray) else X
+    if not isinstance(X, arrow.FixedSizeListArray):
+        return X
+    if X.null_count:
+        row = int(X.is_null().to_numpy(zero_copy_only=False).argmax())
+        raise ValueError(f"row {row} of X is missing; fill it, or drop it")
+    return X.flatten().to_numpy(zero_copy_only=False).reshape(len(X), -1)
+
+
 def _is_table(X: Any) -> bool:
     """Whether X is two-dimensional by itself: an array, sparse matrix, frame, path or source."""
     if isinstance(X, str | os.PathLike | Source) or is_dask(X):
@@ -111,6 +132,12 @@ def _is_batches(X: Any) -> bool:
             "several passes; pass a list of batches, or an object whose __iter__ starts again"
         )
     if isinstance(X, list):
+        if X and all(isinstance(item, str) for item in X):
+            raise ValueError(
+                f"X is a list of {len(X):,} texts, and rows of numbers are wanted: turn documents "
+                "into numbers first, e.g. with sklearn.feature_extraction.text.TfidfVectorizer or "
+                "a sentence encoder; several files of rows are read from one folder, X='folder/'"
+            )
         return bool(X) and all(_is_table(batch) for batch in X)
     has_array = hasattr(X, "__array__") or hasattr(X, "__dataframe__") or hasattr(X, "columns")
     return isinstance(X, Iterable) and not isinstance(X, Sequence) and not has_array

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import FileIO
 from math import prod
 from typing import Any, BinaryIO
@@ -11,15 +12,18 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
+from mercer._run.url import READ_BYTES, Url, located
 from mercer.rows.arrays import working_dtype
 from mercer.rows.demands import demand_numbers, demand_table
-from mercer.rows.stamp import FileStamp
+from mercer.rows.stamp import Stamp, opened, stamp_of
 
+HEADER_BYTES = 2**12  # read at once
 NEAR_BYTES = 2**18  # scattered rows within so many bytes of the file are read together
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """What an npy file or member says before its numbers."""
 
@@ -53,7 +57,7 @@ def read_header(file: BinaryIO) -> Header:
     return Header(shape, dtype, is_fortran, file.tell())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NpySource:
     """A two-dimensional array of numbers that ``numpy.save`` wrote, in either memory order.
 
@@ -62,15 +66,15 @@ class NpySource:
     """
 
     path: str | os.PathLike[str]
-    stamp: FileStamp = field(init=False, repr=False)
+    stamp: Stamp = field(init=False, repr=False)
     header: Header = field(init=False, repr=False)
 
     feature_names = None
     in_memory = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", os.path.abspath(self.path))
-        object.__setattr__(self, "stamp", FileStamp.of(self.path))
+        object.__setattr__(self, "path", located(self.path))
+        object.__setattr__(self, "stamp", stamp_of(self.path))
         object.__setattr__(self, "header", _checked_header(self.path, self.stamp.n_bytes))
 
     @property
@@ -89,7 +93,7 @@ class NpySource:
         """Bytes held while so many rows are read: twice those that are cast or transposed."""
         is_changed = self.header.is_fortran or self.header.dtype != self.dtype
         copies = 2 if is_changed else 1
-        return NEAR_BYTES + copies * n_rows * self.n_features * self.dtype.itemsize
+        return self._near_bytes + copies * n_rows * self.n_features * self.dtype.itemsize
 
     def read(self, start: int, stop: int) -> FloatArray:
         start, stop, _ = slice(start, stop).indices(self.n_rows)
@@ -100,9 +104,14 @@ class NpySource:
         with self._open() as file:
             return self._rows([self._take(file, j, ids) for j in self._columns()])
 
-    def _open(self) -> FileIO:
+    @property
+    def _near_bytes(self) -> int:
+        """Scattered rows that are read together: a request takes longer than reading on."""
+        return READ_BYTES if isinstance(self.path, Url) else NEAR_BYTES
+
+    def _open(self) -> Any:
         self.stamp.check(self.path)
-        return open(self.path, "rb", buffering=0)
+        return opened(self.path, self.stamp.n_bytes)
 
     def _columns(self) -> range:
         """What is contiguous in the file: its columns in Fortran order, else one of full width."""
@@ -125,7 +134,7 @@ class NpySource:
         """Some rows of one column: neighbours are read together."""
         none = self._read(file, column, 0, 0)
         taken, row = np.empty((len(ids), none.shape[1]), none.dtype), 0
-        rows_together = max(NEAR_BYTES // (none.shape[1] * none.dtype.itemsize), 1)
+        rows_together = max(self._near_bytes // (none.shape[1] * none.dtype.itemsize), 1)
         cuts = np.flatnonzero(np.diff(ids // rows_together)) + 1
         for near in np.split(ids, cuts) if len(ids) else ():
             rows = self._read(file, column, int(near[0]), int(near[-1]) + 1)
@@ -152,7 +161,7 @@ def read_bytes(file: FileIO, offset: int, n_bytes: int) -> np.ndarray[Any, Any]:
 
 def _checked_header(path: str | os.PathLike[str], size: int) -> Header:
     """The header of a table of numbers, checked against the file's size before they are read."""
-    with open(path, "rb") as file:
+    with io.BufferedReader(opened(path, size), HEADER_BYTES) as file:
         try:
             header = read_header(file)
         except ValueError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mercer._run.paths import check_links
+from mercer._run.url import Url
 from mercer.rows.zarrs import is_zarr
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -19,6 +20,7 @@ def check_apart(inputs: Sequence[StrPath], outputs: Sequence[StrPath]) -> None:
     Files are the same if they have the same inode: symbolic and hard links are other names.
     """
     taken: dict[Any, StrPath] = {}
+    inputs, outputs = [[Url.of(path) or path for path in some] for some in (inputs, outputs)]
     for path in inputs:
         check_links(path)
         taken |= dict.fromkeys(_identities(path), path)
@@ -41,8 +43,18 @@ def paths_of(source: Any) -> list[StrPath]:
     return [path] if isinstance(path, str | os.PathLike) else []
 
 
+def stored_bytes(path: StrPath) -> int:
+    """Bytes of the files at a URL; 0 for a path of this machine."""
+    if not isinstance(path, Url):
+        return 0
+    return sum(status.n_bytes for status in path.tree().values()) or path.status().n_bytes
+
+
 def _identities(path: StrPath) -> Iterator[Any]:
     """What is the same for all names of a file: where it is, and its inode if it exists."""
+    if isinstance(path, Url):
+        yield path.text.rstrip("/")
+        return
     yield os.path.realpath(path)
     yield from _inode(path)
 
@@ -56,7 +68,7 @@ def _inode(path: StrPath) -> list[tuple[int, int]]:
 
 
 def _twice(path: StrPath, other: StrPath) -> str:
-    if os.path.realpath(path) == os.path.realpath(other):
+    if isinstance(path, Url) or os.path.realpath(path) == os.path.realpath(other):
         return f"{path} is named twice; every input and output needs its own file"
     return (
         f"{path} and {other} are two names of one file (a hard link); every input and output needs "
@@ -66,6 +78,10 @@ def _twice(path: StrPath, other: StrPath) -> str:
 
 def _check_folders(path: StrPath, other: StrPath) -> None:
     """Refuse an output in a folder that is read, and an array that holds what is read."""
+    if isinstance(path, Url) or isinstance(other, Url):
+        if isinstance(path, Url) and isinstance(other, Url) and _is_inside(path, other):
+            raise ValueError(f"{path} is inside {other}, which is read; choose another place")
+        return
     here, there = Path(os.path.realpath(path)), Path(os.path.realpath(other))
     if there.is_dir() and here.is_relative_to(there):
         raise ValueError(f"{path} is inside {other}, which is read; choose another place")
@@ -76,3 +92,7 @@ def _check_folders(path: StrPath, other: StrPath) -> None:
         for file in there.rglob("*"):
             if _inode(file) == inode:
                 raise ValueError(_twice(path, file))
+
+
+def _is_inside(path: Url, folder: Url) -> bool:
+    return path.text.startswith(f"{folder.text.rstrip('/')}/")

@@ -6,18 +6,18 @@ Everything above this file handles the three alike through the few verbs here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockRows(Record):
     """The same rows in several column blocks, e.g. CSR text beside dense image features."""
 

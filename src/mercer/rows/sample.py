@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 from mercer.rows.format import RowFormat
 from mercer.rows.rows import Rows, cast, take
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """Rows in memory from which pivots and centres are chosen."""
 
@@ -28,6 +29,21 @@ class Sample:
     def in_double(self) -> Sample:
         """The same in float64."""
         return replace(self, rows=cast(self.rows, np.float64), format=self.format.in_double())
+
+
+@frozen
+class RowSample:
+    """A few rows as they came."""
+
+    ids: IdArray  # (n,) their numbers, ascending
+    rows: Rows
+
+
+def draw_rows(n_rows: int, most: int, rng: np.random.Generator) -> IdArray:
+    """Row numbers, ascending: all, or a sample of at most `most`."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(rng.choice(n_rows, most, replace=False)).astype(np.intp)
 
 
 def evenly(n: int, most: int) -> IdArray:

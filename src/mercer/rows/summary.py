@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer._run.checkpoint import is_numbers
-from mercer._run.lazy import LazyModule
+from mercer._run.frozen import frozen
+from mercer._run.lazy import FEW_VALUES, LazyModule
 from mercer._run.types import FloatArray
 from mercer.rows.arrays import BlockSource
 from mercer.rows.rows import BlockRows, Rows, take
@@ -19,7 +19,7 @@ from mercer.rows.sweep import TileFunction, total
 _jit = LazyModule("mercer.rows._jit")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """The range of each column; a tuple of summaries where the rows come in column blocks."""
 
@@ -47,20 +47,21 @@ class Summary:
         return int(np.frexp(rows.extent if is_centred else rows.magnitude)[1])
 
 
-def summarize(source: Source, *, block_rows: int, weights: FloatArray | None = None) -> Summary:
+def summarize(
+    source: Source, *, block_rows: int, weights: FloatArray | None = None, threads: int = 1
+) -> Summary:
     """Read every row once; raise ValueError at the first that is not finite."""
     make = ColumnRanges(Columns.of(source))
     along = None if weights is None or weights.min() > 0 else weights
-    (low, *weighted_low), (high, *weighted_high) = total(
-        source, make, _wider, along=along, block_rows=block_rows, stage="check"
-    )
+    how: Any = {"block_rows": block_rows, "threads": threads, "stage": "check"}
+    (low, *weighted_low), (high, *weighted_high) = total(source, make, _wider, along=along, **how)
     ends = np.cumsum(make.columns.widths)[:-1]
     blocks = zip(np.split(low, ends), np.split(high, ends), strict=True) if len(ends) else ()
     weighted = None if along is None else Summary(weighted_low[0], weighted_high[0])
     return Summary(low, high, tuple(Summary(*block) for block in blocks), weighted)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Columns:
     """The names of a source's columns and column blocks, for messages."""
 
@@ -76,7 +77,7 @@ class Columns:
         return cls(source.feature_names, source.names, widths)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnRanges:
     """The smallest and largest value of each column in a tile: (1, d), or (2, d) with weights.
 
@@ -126,13 +127,21 @@ def check_rows(X: Rows, first_row: int, columns: Columns) -> Summary:
         return _sparse_summary(X, first_row)
     low = np.full(X.shape[1], np.inf)
     high = np.full(X.shape[1], -np.inf)
-    bad = _jit.column_range(X, low, high)
+    bad = (_range_of_few if X.size <= FEW_VALUES else _jit.column_range)(X, low, high)
     if bad >= 0:
         column = int(np.flatnonzero(~np.isfinite(X[bad]))[0])
         names = columns.feature_names
         where = f"column {column}" + (f" ({names[column]!r})" if names else "")
         raise ValueError(_not_finite(X[bad, column], f"row {first_row + bad}, {where}"))
     return Summary(low, high)
+
+
+def _range_of_few(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
+    """What `column_range` does, without compiling it."""
+    finite = np.isfinite(X).all(axis=1)
+    np.minimum(low, X.min(axis=0, initial=np.inf), out=low)
+    np.maximum(high, X.max(axis=0, initial=-np.inf), out=high)
+    return -1 if finite.all() else int(finite.argmin())
 
 
 def _sparse_summary(X: sp.csr_array, first_row: int) -> Summary:

@@ -7,7 +7,6 @@ tiles are added up in groups counted from row 0, groups in order. So results hav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain, islice
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -16,16 +15,19 @@ import numpy as np
 
 from mercer._run.checkpoint import is_numbers, recall
 from mercer._run.engine import Engine, current_for
+from mercer._run.frozen import frozen
 from mercer._run.printable import PrintableErrors
 from mercer._run.progress import tell
+from mercer._run.tally import WORK
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray
 from mercer.rows.rows import Rows, part
-from mercer.rows.source import TILE, Source, spans
+from mercer.rows.source import TILE, Source, row_bytes, spans
 
 GROUP = 32 * TILE  # rows whose results are added up first: 262,144
 TASKS_PER_WORKER = 8  # enough to keep all busy to the end ...
 MOST_GROUPS = 4  # ... but not so small that sending them takes longer than the work
+PART_ROWS = MOST_GROUPS * GROUP  # whose labels go to one file: 1,048,576
 RESULT_BYTES = 2**25  # of one task, where each row has a result
 
 Result = TypeVar("Result")
@@ -73,9 +75,36 @@ def sweep(
     n_tiles = -(-source.n_rows // TILE)
     tiles = n_tiles // (TASKS_PER_WORKER * engine.n_workers)
     tiles = min(tiles, MOST_GROUPS * GROUP // TILE, RESULT_BYTES // (row_bytes * TILE))
-    task = BlockTask(make, block_rows)
+    task = BlockTask(make, block_rows, stage=stage)
     for results in _sweep_there(engine, task, source, along, max(tiles, 1) * TILE, stage):
         yield from results if deliver is None else map(deliver, results)
+
+
+def sweep_parts(
+    source: Source,
+    make: Callable[[], TileFunction[Result]],
+    finish: Callable[[int, list[Result]], Value],
+    *,
+    block_rows: int,
+    threads: int = 1,
+    stage: str,
+) -> Iterator[Value]:
+    """``finish(first_row, results)`` of the tiles of a part of the rows each, in order.
+
+    It is picklable and called where the results were found, so that an engine sends back only what
+    it returns: a worker that is lost may have called it already for the same rows.
+    """
+    engine = current_for(source)
+    if engine is None:
+        tiles = _sweep_here(source, make(), None, None, block_rows, threads, stage)
+        for start, stop in spans(source.n_rows, PART_ROWS):
+            yield finish(start, list(islice(tiles, -(-(stop - start) // TILE))))
+        tuple(tiles)  # the last word of the progress
+        return
+    tiles_each = -(-source.n_rows // TILE) // (TASKS_PER_WORKER * engine.n_workers)
+    task_rows = min(max(tiles_each, 1) * TILE, PART_ROWS)
+    task = BlockTask(make, block_rows, finish=finish, stage=stage)
+    yield from _sweep_there(engine, task, source, None, task_rows, stage)
 
 
 def total(
@@ -100,7 +129,7 @@ def total(
             return folded(tiles, combine)
         n_groups = -(-source.n_rows // GROUP)
         groups = min(max(n_groups // (TASKS_PER_WORKER * engine.n_workers), 1), MOST_GROUPS)
-        task = BlockTask(make, block_rows, combine)
+        task = BlockTask(make, block_rows, combine, stage=stage)
         sums = _sweep_there(engine, task, source, along, groups * GROUP, stage)
         return reduce(combine, chain.from_iterable(sums))
 
@@ -125,22 +154,28 @@ def add_each(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockTask:
-    """The tiles of a block of rows: a list of their results, or of their groups' sums."""
+    """The tiles of a block of rows: a list of their results, or of their groups' sums.
+
+    With `finish`, what becomes of that list and the first row.
+    """
 
     make: Callable[[], TileFunction[Any]]
     block_rows: int  # read at once
     combine: Callable[[Any, Any], Any] | None = None
+    finish: Callable[[int, list[Any]], Any] | None = None
+    stage: str = "rows"  # what dashboards call it
 
-    def ready(self) -> Callable[[Source, FloatArray | None, int, int], list[Any]]:
+    def ready(self) -> Callable[[Source, FloatArray | None, int, int], Any]:
         function = self.make()
 
-        def run(source: Source, along: FloatArray | None, start: int, stop: int) -> list[Any]:
+        def run(source: Source, along: FloatArray | None, start: int, stop: int) -> Any:
             blocks = ((start + a, start + b) for a, b in spans(stop - start, self.block_rows))
             tiles = chain.from_iterable(_tiles(source, along, *block) for block in blocks)
             results = (function(*tile) for tile in tiles)
-            return list(results if self.combine is None else _groups(results, self.combine))
+            found = list(results if self.combine is None else _groups(results, self.combine))
+            return found if self.finish is None else self.finish(start, found)
 
         return run
 
@@ -164,6 +199,7 @@ def _sweep_here(
 
     every_tile = chain.from_iterable(map(tiles, spans(source.n_rows, block_rows)))
     yield from in_order(work, every_tile, threads)
+    _count_read(source)
     tell(stage, source.n_rows, source.n_rows)
 
 
@@ -181,6 +217,13 @@ def _sweep_there(
     for (_, stop), result in zip(blocks, results, strict=True):
         tell(stage, stop, source.n_rows)
         yield result
+    _count_read(source)
+
+
+def _count_read(source: Source) -> None:
+    """Count the rows of a whole pass, unless they were in memory."""
+    if not source.in_memory:
+        WORK["bytes read"].add(source.n_rows * row_bytes(source))
 
 
 def _tiles(

@@ -28,6 +28,7 @@ from mercer._run.budget import Budget
 from mercer._run.checkpoint import Fits, keeping
 from mercer._run.paths import check_links
 from mercer._run.printable import PrintableErrors
+from mercer._run.url import Url, place_of
 from mercer._run.warn import warn
 from mercer.exceptions import BudgetError, ModelFileError
 from mercer.io.allowance import Allowance
@@ -43,19 +44,24 @@ AGAIN = "the checkpoint will be computed again"
 
 @contextmanager
 def checkpoint(folder: str | os.PathLike[str]) -> Iterator[CheckpointFolder]:
-    """Keep the result of every pass over the rows that fits inside the block complete.
+    """Store the result of every complete pass over the rows, so that interrupted fits resume.
 
     A fit that was interrupted (a crash, a lost cluster, Ctrl-C) and is run again with the same
     data, parameters and folder resumes after its last complete pass, and ends with the same labels.
-    With ``random_state=None`` the first fit draws a seed that the folder keeps. What was kept for
-    other data or parameters does no harm; delete the folder when it is no longer needed.
+    With ``random_state=None`` the first fit draws a seed that the folder keeps. Results for
+    other data or parameters are ignored; delete the folder when it is no longer needed.
 
     Parameters
     ----------
     folder : str or path
-        The path of the folder, which is made if it is not there, with access for its owner alone.
+        Path of the folder, which is created if necessary, accessible to its owner only.
         Whoever can write there can change results: a folder of another user's that anyone may
         write to is refused, and files that others wrote into it are ignored with a warning.
+
+    Yields
+    ------
+    CheckpointFolder
+        The folder; ``n_computed`` and ``n_reused`` count passes.
 
     Examples
     --------
@@ -77,6 +83,11 @@ class CheckpointFolder:
     """Results of passes, one file each."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        if (url := Url.of(folder)) is not None:
+            raise ValueError(
+                f"the checkpoint {url} is at a URL; choose a folder of the machine that waits for "
+                "the workers: only sums are kept there"
+            )
         self.path = Path(folder)
         _check_folder(self.path)
         self.n_reused = 0  # passes whose results were found
@@ -142,12 +153,17 @@ def _hash(value: Any) -> str:
         return str(joblib.hash(pack(value).body, hash_name="sha1"))
 
 
-def _files(source: Any) -> list[tuple[str, int, int]]:
-    """Path, size and time of change of each file behind a source."""
-    files: list[Path] = []
-    for path in map(Path, paths_of(source)):
-        files += sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path]
-    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+def _files(source: Any) -> list[tuple[str, int, int | str]]:
+    """Path, size and time of change (at a URL: the version) of each file behind a source."""
+    found: list[tuple[str, int, int | str]] = []
+    for path in map(place_of, paths_of(source)):
+        if isinstance(path, Url):
+            tree = path.tree() or {"": path.status()}
+            found += [(str(path / name), one.n_bytes, one.version) for name, one in tree.items()]
+            continue
+        files = sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path]
+        found += [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return found
 
 
 def _write(path: Path, belongs: dict[str, Any], result: tuple[Any, ...]) -> None:

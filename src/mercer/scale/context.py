@@ -23,8 +23,13 @@ def on(engine: Any) -> Iterator[Any]:
     ----------
     engine : distributed.Client, Processes, concurrent.futures.Executor or str
         A Dask client; ``mercer.Processes(4)``; a pool of processes or threads on this machine; or
-        "processes", "dask" (a cluster of this machine that ends with the block) or "loop" (this
+        "processes", "dask" (a local cluster that is closed at the end of the block) or "loop" (this
         process, as without `on`).
+
+    Yields
+    ------
+    Engine
+        The engine in use.
 
     Notes
     -----

@@ -14,6 +14,7 @@ import dask.config
 from distributed import Client, KilledWorker
 from distributed.comm import CommClosedError
 
+from mercer._run.tally import WORK
 from mercer._run.warn import warn
 from mercer.exceptions import EngineError
 from mercer.scale.order import (
@@ -44,7 +45,9 @@ class Attendance:
     has_warned: bool = False  # the user knows that many ended
 
     def look(self, workers: set[str]) -> None:
-        self.n_ended += len(self.present - workers)
+        n_gone = len(self.present - workers)
+        self.n_ended += n_gone
+        WORK["workers lost"].add(n_gone)
         self.n_most = max(self.n_most, len(workers))
         self.present = workers
 
@@ -82,7 +85,8 @@ class DaskEngine:
             def submit(span: tuple[int, int]) -> Any:
                 rows = own if reads_itself else self._send("rows", source.read, span)
                 cut = None if along is None else self._send("along", _cut(along), span)
-                return self._submit(run_rows, held, rows, cut, *span)
+                name = f"{getattr(task, 'stage', 'rows')}-{span[0]}-{span[1]}".replace(" ", "_")
+                return self._submit(name, run_rows, held, rows, cut, *span)
 
             yield from self._in_order(submit, spans)
 
@@ -90,7 +94,9 @@ class DaskEngine:
         """A function of each item."""
         with self._readable_errors():
             held = self._hold(pack(function))
-            yield from self._in_order(lambda item: self._submit(run_job, held, pack(item)), items)
+            yield from self._in_order(
+                lambda item: self._submit("mercer-job", run_job, held, pack(item)), items
+            )
 
     def close(self) -> None:
         """Release rows that workers hold; the cluster stays its owner's."""
@@ -101,8 +107,8 @@ class DaskEngine:
         futures = Futures(submit, self._wait, _is_lost, self._demand_scheduler, self._cancel)
         return results_in_order(futures, items, WINDOW * self.n_workers)
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        key = f"mercer-{function.__name__}-{secrets.token_hex(8)}"
+    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        key = f"{name}-{secrets.token_hex(8)}"  # dashboards show what stands before the numbers
         return self.client.submit(function, *arguments, key=key, pure=False)
 
     def _hold(self, parcel: Parcel) -> Any:
@@ -226,7 +232,16 @@ def _is_lost(future: Any) -> bool:
 
 
 def _killed(error: KilledWorker) -> str:
+    last = getattr(error.last_worker, "address", "unknown")
     return (
         f"{error.allowed_failures + 1} Dask workers died while they worked on the same rows "
-        f"(task {error.task}); {CAUSE}"
+        f"(task {_task_words(str(error.task))}; the last worker was {last}); {CAUSE}"
     )
+
+
+def _task_words(key: str) -> str:
+    """A task by its stage and rows, as its key names them."""
+    stage, *numbers = key.rsplit("-", 3)
+    if len(numbers) < 3 or not all(number.isdecimal() for number in numbers[:2]):
+        return key
+    return f"{stage.replace('_', ' ')}, rows {int(numbers[0]):,} to {int(numbers[1]):,}"

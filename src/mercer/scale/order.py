@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mercer._run.frozen import frozen
+from mercer._run.tally import WORK
 from mercer._run.warn import warn
 from mercer.exceptions import EngineError
 
@@ -23,7 +25,7 @@ class LostWorkerError(Exception):
     """A worker went away with its task; the same call may be tried again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Futures:
     """How one kind of engine submits, waits, recovers and cancels."""
 
@@ -47,20 +49,23 @@ def results_in_order(futures: Futures, calls: Iterable[Any], window: int) -> Ite
         while True:
             while len(waiting) < window and (call := next(calls, _DONE)) is not _DONE:
                 waiting.append(Sent(call, futures.submit(call)))
+                WORK["tasks"].add(1)
             if not waiting:
                 return
             try:
                 result = futures.wait(waiting[0].future)
             except LostWorkerError as error:
                 losses, all_losses = losses + 1, all_losses + 1
+                WORK["workers lost"].add(1)
                 if losses > RETRIES:
-                    raise EngineError(_lost_words(error)) from error
+                    raise EngineError(_lost_words(error, waiting[0].call)) from error
                 if all_losses == MANY:
                     warn_of_losses(all_losses)
                 futures.recover()
                 for sent in waiting:
                     if futures.is_lost(sent.future):
                         sent.future = futures.submit(sent.call)
+                        WORK["tasks sent again"].add(1)
             else:
                 waiting.popleft()
                 losses = 0
@@ -69,8 +74,15 @@ def results_in_order(futures: Futures, calls: Iterable[Any], window: int) -> Ite
         futures.cancel([sent.future for sent in waiting])
 
 
-def _lost_words(error: Exception) -> str:
-    return f"workers ended {RETRIES + 1} times in a row on the same rows ({error}); {CAUSE}"
+def _lost_words(error: Exception, call: Any) -> str:
+    return f"workers ended {RETRIES + 1} times in a row on {block_words(call)} ({error}); {CAUSE}"
+
+
+def block_words(call: Any) -> str:
+    """Which rows a call is about, if its last arguments are the first row and the end."""
+    numbers = call[-2:] if isinstance(call, tuple) else ()
+    is_span = len(numbers) == 2 and all(isinstance(number, int) for number in numbers)
+    return f"the rows {numbers[0]:,} to {numbers[1]:,}" if is_span else "the same work"
 
 
 def warn_of_losses(count: int) -> None:

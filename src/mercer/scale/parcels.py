@@ -11,8 +11,12 @@ import pickle
 import secrets
 import sys
 import tempfile
-from dataclasses import dataclass, field
+import weakref
+from contextlib import suppress
+from dataclasses import field
 from typing import Any
+
+from mercer._run.frozen import frozen
 
 try:  # functions of the user's own script travel too
     import cloudpickle
@@ -25,7 +29,7 @@ SMALL = 2**16  # bytes; smaller arrays stay inside the pickle
 LARGE = 2**24  # bytes; sources that hold more are sent block by block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parcel:
     """A pickled value; its large arrays may lie in a file that other processes can map."""
 
@@ -44,7 +48,7 @@ class Parcel:
         return pickle.loads(self.body, buffers=buffers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedParcel:
     """A parcel and the memory behind it, which goes when this is closed or its process ends."""
 
@@ -106,5 +110,14 @@ def _shared_file(name: str) -> tuple[Any, str]:
     if sys.platform == "linux":
         descriptor = os.memfd_create(name)
         return os.fdopen(descriptor, "wb"), f"/proc/{os.getpid()}/fd/{descriptor}"
-    file = tempfile.NamedTemporaryFile(prefix="mercer-")  # noqa: SIM115  (closed by its owner)
+    # Windows opens a file a second time only if it is not to be removed when the first one closes
+    is_posix = os.name == "posix"
+    file = tempfile.NamedTemporaryFile(prefix="mercer-", delete=is_posix)  # noqa: SIM115
+    if not is_posix:
+        weakref.finalize(file, _remove, file.name)
     return file, file.name
+
+
+def _remove(name: str) -> None:
+    with suppress(OSError):  # still mapped by a worker
+        os.unlink(name)

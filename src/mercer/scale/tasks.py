@@ -9,10 +9,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from mercer._run.budget import give_back
+from mercer._run.frozen import frozen
 from mercer._run.threads import SharedState, single_threaded_blas
 from mercer._run.types import FloatArray
 from mercer.rows.rows import Rows, part
@@ -25,7 +25,7 @@ TRIM_BYTES, MAP_BYTES = 2**28, 2**25
 USUAL_MAP_BYTES = 2**17
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowBlock:
     """Some consecutive rows (or numbers, one for each), by their numbers in the whole."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
 from mercer.factors.cholesky import IncompleteCholesky
 from mercer.factors.problem import Problem
@@ -41,7 +42,7 @@ WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BandwidthComparison:
     """Which of a few bandwidths suits kernel k-means with so many clusters.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer._run.engine import each
+from mercer._run.frozen import frozen
 from mercer._run.progress import tell
 from mercer._run.random import as_generator
 from mercer._run.threads import n_threads, single_threaded_blas
@@ -50,22 +50,21 @@ def search(
     sample_weight: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
-    """The criterion of every pair of a number of clusters and a bandwidth: larger is better.
+    """Score every pair of a number of clusters and a bandwidth on held-out rows: larger is better.
 
     Models are fitted on the estimator's `train_size` (10,000) rows and scored on others. Where each
     pair is a fit of its own, a bandwidth is not feasible if its clusters split close neighbours
     among the held-out rows much more often than those of another, or if rows are similar to no
-    others: its graph has fallen apart. For a
-    `KernelSpectralClustering` each bandwidth costs one factor and one decomposition, whatever the
-    numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths. Threads run
-    over bandwidths.
+    others. For a `KernelSpectralClustering` each bandwidth costs one factor and one decomposition
+    for all numbers of clusters; with its `kernel_cholesky`, one of each serves all bandwidths.
+    Threads run over bandwidths.
 
     Parameters
     ----------
     estimator : KernelSpectralClustering, SpectralClustering or KernelKMeans
-        What to choose for; it is not changed. `KernelSpectralClustering` takes every criterion, the
-        others "bas" and "ams", by the distances of rows to directions (to centres); there each pair
-        is a fit of its own.
+        The estimator to choose parameters for; it is not changed. `KernelSpectralClustering` takes
+        every criterion, the others "bas" and "ams", by the distances of rows to directions (to
+        centres); there each pair is a fit of its own.
     X : anything `mercer.as_source` takes
         The rows.
     n_clusters : iterable of int, default=range(2, 11)
@@ -74,7 +73,9 @@ def search(
         Bandwidths. None takes the estimator's own, and for `KernelSpectralClustering` with
         gamma="auto" compares it with wider and narrower ones.
     criterion : "bas", "ams", "blf" or None, default=None
-        See `mercer.partitions.criteria`; None is the estimator's encoding, or "bas".
+        What the scores measure: how well rows point along one direction each ("bas"), how far
+        their mean scores are apart ("ams"), or how well their signs fit code words ("blf"). None
+        is the estimator's encoding, or "bas".
     balance : float, default=0.2
         η, the weight of balanced cluster sizes.
     outlier : float, default=0.0
@@ -85,6 +86,11 @@ def search(
         Weight of each row.
     n_jobs : int or None, default=None
         Number of threads; None is the estimator's.
+
+    Returns
+    -------
+    Selection
+        The table of scores, its best pair and the runners-up.
 
     Examples
     --------
@@ -182,7 +188,7 @@ def _search_by_fits(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rows:
     """Some rows of a source, with their weights."""
 
@@ -194,7 +200,7 @@ class _Rows:
         return cls(source.take(ids), np.ones(len(ids)) if weights is None else weights[ids])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FitScore:
     """A bandwidth and a number of clusters → what a model fitted with them is worth.
 

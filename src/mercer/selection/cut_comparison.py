@@ -4,12 +4,12 @@ clusters they lead to, without labels."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer._run.engine import each
+from mercer._run.frozen import frozen
 from mercer._run.progress import tell
 from mercer._run.types import FloatArray, IdArray
 from mercer.embeddings.scores import score_map, training_scores
@@ -38,7 +38,7 @@ TRIM = 0.05  # share of the rows, the least dense ones
 MOST_CLAMPED = 0.1  # of the rows may have no positive low-rank degree
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutChoice:
     """The candidate whose clusters split the fewest close neighbours."""
 
@@ -48,7 +48,7 @@ class CutChoice:
     selection: Selection  # 1 - cut of each kernel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Neighbors:
     """The nearest of some rows."""
 
@@ -64,7 +64,7 @@ class Neighbors:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutComparison:
     """Which of a few kernels suits kernel spectral clustering, and with or without stray rows.
 
@@ -128,7 +128,7 @@ class CutComparison:
         return CutChoice(int(place), self.trims[int(column)], seeds[int(place)], selection)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CandidateCuts:
     """A kernel and a seed → the cut of its clusters for each trim; NaN where there are none."""
 

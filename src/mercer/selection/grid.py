@@ -4,12 +4,13 @@ for all numbers of clusters, threads over kernels ([novak2021], section 2.1.2)."
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer._run.engine import each
+from mercer._run.frozen import frozen
 from mercer._run.progress import tell
 from mercer._run.types import FloatArray
 from mercer.embeddings.scores import (
@@ -32,7 +33,7 @@ SINGLE_RANGE = (1e-9, 1e9)  # of values whose squares float32 holds with all its
 MOST_CLAMPED = 0.1  # of the rows may have no positive low-rank degree
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """What all pairs have in common."""
 
@@ -93,7 +94,7 @@ def score_grid(
     return np.array(rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelScores:
     """A kernel and a seed → its scores with all numbers of clusters."""
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 
 ALIKE = 0.01  # of scores that differ by less, the widest kernel is chosen
+# On the smaller sets of benchmarks/suite no wrong number of clusters is as far ahead; spirals are.
+CLEAR_SCORE, CLEAR_GAP = 0.97, 0.1
 CUT = "cut"  # the criterion 1 - normalised cut, whose best score is taken as it is
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A number of clusters, a bandwidth (None: the kernel has none), and their score."""
 
@@ -23,9 +26,25 @@ class Candidate:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection(Record):
-    """Scores of all pairs, larger is better; NaN where a pair is not feasible."""
+    """Scores of all pairs of a number of clusters and a bandwidth; larger is better.
+
+    Attributes
+    ----------
+    criterion : str
+        Name of the criterion.
+    balance : float
+        Weight of balanced cluster sizes in the criterion.
+    n_clusters : tuple of int
+        Numbers of clusters that were compared.
+    gammas : tuple of (float or None)
+        Bandwidths that were compared, ascending; None for a kernel without one.
+    scores : array of shape (n_gammas, n_numbers)
+        Score of each pair; NaN if it is infeasible.
+    n_train, n_validation : int
+        Number of training rows and of held-out rows.
+    """
 
     criterion: str = stored("text")
     balance: float = stored("float")
@@ -64,6 +83,13 @@ class Selection(Record):
         margin = 0.0 if self.criterion == CUT else ALIKE
         alike = self.scores[:, column] >= np.nanmax(self.scores) - margin
         return self._candidate(int(np.flatnonzero(alike)[0]), column)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the best number of clusters is far better than all others."""
+        best, *others = self.ranking()
+        is_far = not others or others[0].score < best.score - CLEAR_GAP
+        return bool(best.score >= CLEAR_SCORE and is_far)
 
     @property
     def is_at_edge(self) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from mercer._run.budget import Budget
+from mercer._run.frozen import frozen
 from mercer.factors.mutual import TILE_ROWS
 from mercer.stream.running_means import PIVOTS
 
 MOST_COLUMNS = 1024  # of dense rows: features are shorter than more of them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """The sizes of a stream's buffer: its memory, asked for like that of an approximation."""
 
@@ -59,7 +59,7 @@ class Buffer:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reservoir:
     """The sizes of a stream of very many clusters, asked for in the same way."""
 

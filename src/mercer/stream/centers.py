@@ -13,20 +13,23 @@ measured to be no better.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.base import CountedLabels
+from mercer.factors.base import CountedLabels, Surroundings
 from mercer.factors.mutual import BufferEdges, Groups, NeighborKernel
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.products import row_products
+from mercer.partitions.outliers import SEEN_ROWS, OutlierModel, fit_outliers
 from mercer.rows.format import RowFormat
-from mercer.rows.rows import Rows, take
+from mercer.rows.rows import Rows, cast, take
+from mercer.rows.sample import evenly
 from mercer.rows.source import Source
 from mercer.rows.sweep import TileFunction, is_weights
 from mercer.stream.reservoir_means import ReservoirMeans
@@ -61,7 +64,7 @@ def points(
     return F, graph.weights
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeanCenters:
     """Centres that are means of buffer rows in the kernel's feature space.
 
@@ -119,6 +122,10 @@ class MeanCenters:
         """How many of these rows are similar to nothing in the buffer."""
         return edges.n_unseen()
 
+    def around(self, edges: BufferEdges, labels: IdArray, scores: FloatArray) -> Surroundings:
+        """By the similarities of rows to the buffer's."""
+        return edges.around(labels, self.groups.labels, self.graph.weights)
+
     def _scale(self, edges: BufferEdges) -> FloatArray:
         """1/√k(x, x) where rows are brought to length 1."""
         if not self.graph.is_normalized:
@@ -159,7 +166,7 @@ def whole_is_better(graph: NeighborKernel, n_clusters: int) -> bool:
     return graph.is_normalized and len(graph) < graph.n_neighbors * n_clusters
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectedCenters:
     """Means of clusters in the leading eigenspace of the buffer's kernel."""
 
@@ -210,6 +217,10 @@ class ProjectedCenters:
         """How many of these rows are similar to nothing in the buffer."""
         return edges.n_unseen()
 
+    def around(self, edges: BufferEdges, labels: IdArray, scores: FloatArray) -> Surroundings:
+        """By the similarities of rows to the buffer's."""
+        return edges.around(labels, self.clusters, self.graph.weights)
+
     def _rows(self, edges: BufferEdges) -> FloatArray:
         """Vᵀφ λ^-½ of one row each: 0 where it is too short, else of length 1 if normalised."""
         phi = self.graph.normalized(edges)
@@ -237,23 +248,26 @@ class ProjectedCenters:
 Centers = MeanCenters | ProjectedCenters | StreamMeans | ReservoirMeans
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NearestCounts:
     """Tiles → each cluster's weight and the inertia; if wanted, the first row and labels too."""
 
     by: Centers
     n_clusters: int
+    outliers: OutlierModel
     keeps_labels: bool
 
     def __call__(self) -> TileFunction[tuple[Any, ...]]:
-        nearest = nearest_of_rows(self.by)
+        nearest = _nearest_and_around(self.by)
 
         def label(rows: Rows, start: int, weights: FloatArray | None) -> tuple[Any, ...]:
-            tile, distances = nearest(rows)
-            w = np.ones(len(tile)) if weights is None else weights
+            distances, around = nearest(rows)
+            tile, w = around.labels, np.ones(len(distances)) if weights is None else weights
             counts = np.bincount(tile, weights=w, minlength=self.n_clusters).astype(np.float64)
             found = counts, float(w @ distances)
-            return (*found, start, tile) if self.keeps_labels else found
+            if not self.keeps_labels:
+                return found
+            return *found, start, tile, self.outliers.scores(around)
 
         return label
 
@@ -293,6 +307,37 @@ def nearest_of_rows(by: Centers) -> Callable[[Rows], tuple[IdArray, FloatArray]]
         return labels, np.maximum(scores + by.lengths_of(seen), 0.0)
 
     return nearest
+
+
+def surroundings_of_rows(by: Centers) -> Callable[[Rows], Surroundings]:
+    """Raw rows → what lies around them."""
+    both = _nearest_and_around(by)
+    return lambda rows: both(rows)[1]
+
+
+def outliers_of_stream(
+    by: Centers, rows: Rows, n_clusters: int, noise: float | str | None
+) -> OutlierModel:
+    """What is usual around the rows that a stream holds, which are in format."""
+    view: Callable[[Rows], Any] = by.view(np.float64, nearest=True)
+    some, found = evenly(rows.shape[0], SEEN_ROWS), []
+    for start in range(0, len(some), WORK_ROWS):
+        seen = view(cast(take(rows, some[start : start + WORK_ROWS]), np.float64))
+        found.append(by.around(seen, *by.nearest(seen)))
+    return fit_outliers(Surroundings.stack(found), np.ones(len(some)), n_clusters, noise=noise)
+
+
+def _nearest_and_around(by: Centers) -> Callable[[Rows], tuple[FloatArray, Surroundings]]:
+    """Raw rows → squared distances to their centres, and what lies around them."""
+    view = _view_of_raw(by)
+
+    def both(rows: Rows) -> tuple[FloatArray, Surroundings]:
+        seen = view(rows)
+        labels, scores = by.nearest(seen)
+        around = by.around(seen, labels, scores)
+        return np.maximum(scores + by.lengths_of(seen), 0.0), around
+
+    return both
 
 
 def distances_of_rows(by: Centers) -> Callable[[Rows], FloatArray]:

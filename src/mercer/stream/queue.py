@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray
 from mercer.rows.rows import Rows, part, stack
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queue(Record):
     """Raw rows in the order they came, and their weights; first in, first out."""
 

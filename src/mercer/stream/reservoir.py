@@ -13,12 +13,13 @@ represented by Nyström features at length 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer._run.budget import Budget
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, expect, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
@@ -45,12 +46,13 @@ WORK_ROWS = 8192  # rows of a batch that one thread assigns
 FIRST_ROWS = 60  # per cluster: the moves of a start are made on as many rows of the reservoir
 FIRST_ROUNDS = 20  # of moves on these,
 NEXT_ROUNDS = 8  # and on all rows of a start
+PROVISIONAL_ROUNDS = 2  # of a model that is replaced as soon as there are more rows
 WARM_ROUNDS = 6  # when clusters are searched again
 EXPLAINED = 0.99  # of the reservoir's rows: others as far from their means are unexplained
 LARGEST_SINGLE = 1e9  # squares of larger float32 values lose digits or overflow
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReservoirSettings:
     """The parameters of a stream of very many clusters, with numbers in place of None."""
 
@@ -64,6 +66,7 @@ class ReservoirSettings:
     threads: int
     key: int  # of all draws
     draws_rows: bool = True  # into the reservoir; `fit` starts with a sample of all rows
+    first_rounds: int = FIRST_ROUNDS
 
     @property
     def first_rows(self) -> int:
@@ -72,6 +75,10 @@ class ReservoirSettings:
 
     def for_fit(self) -> ReservoirSettings:
         return replace(self, draws_rows=False)
+
+    def for_provisional(self) -> ReservoirSettings:
+        """The settings of a model of the first rows while more are awaited: a quick one."""
+        return replace(self, first_rounds=PROVISIONAL_ROUNDS)
 
     def demand(self, budget: Budget, n_rows: int, n_features: int) -> None:
         """Refuse a reservoir that does not fit, before the work."""
@@ -89,7 +96,7 @@ class ReservoirSettings:
         return state
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReservoirStream(Record):
     """The state of a stream of very many clusters."""
 
@@ -306,7 +313,8 @@ def _first_clusters(
     centers = seed_centers(Z[:few], weights[:few], k, rng=rng)
     return cluster_many(
         Z[:few], weights[:few], centers,
-        rounds=FIRST_ROUNDS, max_iter=settings.max_iter, rng=rng, threads=settings.threads,
+        rounds=settings.first_rounds, max_iter=settings.max_iter, rng=rng,
+        threads=settings.threads,
     )  # fmt: skip
 
 

@@ -8,13 +8,14 @@ represented by Nyström features at length 1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._run.frozen import frozen
 from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import Surroundings
 from mercer.factors.dense import PivotFactor
 from mercer.kernels.base import Kernel
 from mercer.linalg.products import row_products
@@ -26,7 +27,7 @@ from mercer.stream.buffer import MOST_COLUMNS
 WORK_ROWS = 8192  # rows whose coordinates are made at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReservoirMeans:
     """Means in the coordinates that rows are compared in, as `Centers` are asked for them."""
 
@@ -68,6 +69,10 @@ class ReservoirMeans:
         squares += b
         squares += np.einsum("ij,ij->i", Z, Z)[:, None]
         return np.maximum(squares, 0.0) * self._unit()
+
+    def around(self, Z: FloatArray, labels: IdArray, squares: FloatArray) -> Surroundings:
+        """By the distance to the mean: of very many clusters, others are not looked at."""
+        return Surroundings(labels, np.sqrt(np.maximum(squares, 0.0)), np.zeros(len(labels)))
 
     def lengths_of(self, Z: FloatArray) -> FloatArray:
         """Scores are squared distances already."""

@@ -10,14 +10,16 @@ pivots; otherwise a cluster is represented by its buffer rows alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mercer._run.frozen import frozen
 from mercer._run.records import Record, stored
 from mercer._run.threads import in_order
 from mercer._run.types import FloatArray, IdArray
+from mercer.factors.base import Surroundings
 from mercer.factors.dense import PivotFactor
 from mercer.factors.mutual import NeighborKernel
 from mercer.factors.nystrom import Nystrom
@@ -37,7 +39,7 @@ ALONE = 1e-9  # of a row's weight: less in the rest of its cluster counts as not
 WORK_ROWS = 2048  # rows whose scores are held at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamMeans(Record):
     """Means of rows at length 1 in feature space, z = F(x) / √k(x, x), and their weights.
 
@@ -99,6 +101,11 @@ class StreamMeans(Record):
         """How many of these rows are similar to no pivot: at a right angle to every mean."""
         ids = np.flatnonzero(np.abs(scores) <= NOTHING)
         return int((~self.factor.kernel.sees(take(X, ids), Z[ids])).sum()) if len(ids) else 0
+
+    def around(self, Z: FloatArray, labels: IdArray, scores: FloatArray) -> Surroundings:
+        """By the similarity to the nearest mean, and its distance beside the second."""
+        squares = np.maximum(self.scores(Z) + 2.0, 0.0)
+        return Surroundings.of_distances(labels, -scores / 2.0, np.sqrt(squares))
 
     def labels(self, graph: NeighborKernel) -> IdArray:
         """Of the buffer's rows."""

@@ -21,7 +21,7 @@ from mercer._run.recorder import Recorder
 from mercer._run.records import expect
 from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, IdArray, RandomState
-from mercer.estimators.base import Clusterer
+from mercer.estimators.base import Clusterer, note_noise
 from mercer.estimators.kernel_kmeans import LEAST_EXPLAINED
 from mercer.estimators.needs import Sweep, Work
 from mercer.estimators.preparation import prepare_problem
@@ -31,6 +31,7 @@ from mercer.kernels.domain import check_columns, check_values
 from mercer.kernels.registry import as_kernel
 from mercer.linalg.numbering import numbering
 from mercer.partitions.assignment import labels_and_sums
+from mercer.partitions.outliers import OutlierModel, Scorer
 from mercer.partitions.resampling import FitEvidence
 from mercer.report import Report
 from mercer.rows.checks import check_features, checked_source, checked_weights
@@ -47,6 +48,8 @@ from mercer.stream.centers import (
     distances_of_rows,
     labels_of_rows,
     nearest_of_rows,
+    outliers_of_stream,
+    surroundings_of_rows,
 )
 from mercer.stream.eigen_updates import leverage_of_rows
 from mercer.stream.queue import Queue
@@ -56,8 +59,7 @@ from mercer.trust.diagnosis import diagnose
 
 # Above MANY clusters means were better than eigenvectors, or as good, at a tenth of the time on
 # many_clusters of 300 (buffers of 3,000 and by default); of 100, by default only.
-MANY = 150
-FEW_ROWS = 30  # of the buffer per cluster: with fewer, edges lead out of every cluster
+MANY, MANY_BY_DEFAULT = 150, 83
 RESERVOIR_ROWS = (60, 300)  # per cluster, at least and at most
 RESERVOIR = 2**18  # rows: as many per cluster as fit into this, between those two
 FIRST_ROWS = 20  # per cluster, before the first model of a reservoir
@@ -70,8 +72,14 @@ EIGEN_DEFAULTS = {  # parameters of eigenvectors: another value asks for them
     "centers": "mean",
 }
 EIGEN_ATTRIBUTES = ("eigenvalues_", "leverage_", "factor_")
-LEAST_INITIAL = 1000  # rows of the first buffer, unless n_clusters asks for more
+# Rows of the first buffer: per cluster, and at least and at most (unless 2·k·ln k is more). 1,000
+# to 4,000 were compared on mnist, letter, pendigits, satimage and many_clusters of 20 to 80
+# (20,000 and 100,000 rows, convex and curved): NMI rose with the rows on nearly all, and long
+# streams took less time, for their batches are larger. With more than 400 rows of each, two or
+# three rings, moons or spirals are cut across: n_neighbors does not reach far enough along them.
+ROWS_PER_CLUSTER, FIRST_BUFFER = 400, (1000, 4000)
 GROWTH = 2.5  # of the buffer, before rows leave it
+LEAST_RESERVOIR = 1000
 RECLUSTER = 0.1  # of the buffer's rows are new: time to cluster it again
 State: TypeAlias = Stream | ReservoirStream
 Settings: TypeAlias = Any  # StreamSettings or ReservoirSettings: each for its state
@@ -82,31 +90,31 @@ WARM_UP = 1.5  # times as many rows: the provisional model is fitted again
 class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Kernel k-means of streaming data, for very many clusters.
 
-    1. The first `initial_size` rows are the buffer. Rows that are among each other's most similar
-       ones are connected by the kernel, all others are not: a sparse kernel matrix (eq. 4).
-    2. Its leading eigenvectors V √λ are clustered by k-means (eq. 9); of a normalised kernel the
-       rows of these at length 1.
-    3. Of every batch that follows, rows join the buffer with a probability that grows with their
-       leverage: how much of the leading eigenspace they would hold (eq. 3). Eigenpairs are updated
-       in blocks, rows of least leverage leave a full buffer, and from time to time k-means goes on
-       from the present labels.
-    4. Any row gets the cluster whose mean over the buffer is nearest, among those it has edges to.
-       If clusters have fewer rows in the buffer than rows have neighbours, the means are of all
-       rows seen, in the Nyström features of 256 buffer rows under the whole kernel: k-means in
-       batches, started from the clusters of the buffer. (Where the kernel is too narrow for that:
-       the means of all buffer rows of the cluster.)
+    The algorithm keeps a bounded buffer of informative rows (sparse kernel k-means [chitta2015]):
 
-    **Very many clusters** (``algorithm="means"``, chosen above 150 clusters, or where a buffer of
-    default size has fewer than 30 rows per cluster) are found without eigenvectors: a reservoir
-    keeps a uniform sample of the rows seen, k-means with centres that move to clusters without one
-    finds the clusters in it, and all rows that come update the means. Means are of the rows
-    themselves for a Gaussian kernel of dense rows, else of their Nyström features.
+    1. The first `initial_size` rows fill the buffer. Mutual nearest neighbours among them are
+       connected: a sparse kernel matrix (eq. 4).
+    2. Its leading eigenvectors, V √λ, are clustered by k-means (eq. 9); if the kernel is
+       normalised, their rows are first scaled to unit length.
+    3. Rows of later batches join the buffer with a probability that grows with their leverage:
+       their share of the leading eigenspace (eq. 3). Eigenpairs are updated in blocks, rows of
+       lowest leverage leave a full buffer, and k-means is repeated at intervals from the current
+       labels.
+    4. A row is assigned to the cluster whose buffer mean is nearest, among those it has edges to.
+       If clusters have fewer rows in the buffer than rows have neighbours, means of all rows seen
+       are used, in Nyström features of 256 buffer rows.
 
-    Memory O(max_size·(n_features + n_neighbors + n_clusters)), whatever the length of the stream;
-    time per row O(max_size·n_features + 256·n_clusters). Rows are queued until there are
-    `batch_size` of them, so the model depends on the rows, not on the calls that brought them.
-    Before `initial_size` rows there is a provisional model from `n_clusters` rows on, fitted again
-    whenever their number has grown by half.
+    **Very many clusters** (``algorithm="means"``, used above 150 clusters, or above 83 if the
+    buffer sizes are left at their defaults) are found without eigenvectors: a reservoir keeps a
+    uniform sample of the rows seen, k-means on it moves centres to clusters that have none, and
+    every new row updates the means. For a Gaussian kernel and dense rows these are means of the
+    rows themselves, otherwise of their Nyström features.
+
+    Memory O(max_size·(n_features + n_neighbors + n_clusters)) for a stream of any length; time per
+    row O(max_size·n_features + 256·n_clusters). Rows are queued until there are `batch_size` of
+    them, so the model depends on the rows and not on how they were divided into calls. A
+    provisional model exists from `n_clusters` rows on, and is refitted until `initial_size` rows
+    have arrived.
 
     Parameters
     ----------
@@ -117,85 +125,98 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         kernel object such as ``RBF(0.5)``, sums and products over column blocks, or a function of
         (X, Y).
     gamma : float, "auto", "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name; "auto" takes it from the first rows.
+        Bandwidth of a kernel given by name; "auto" chooses it from the first rows.
     algorithm : "auto", "eigen" or "means", default="auto"
-        Eigenvectors of a sparse kernel of the buffer as published, or means of all rows and a
-        reservoir, for very many clusters. "auto" takes means above 150 clusters, and above 83 if
-        `initial_size` and `max_size` are None (then the buffer has fewer than 30 rows per cluster),
-        unless a parameter that only eigenvectors have is given (`n_neighbors`, `sampling`,
-        `oversample`, `normalize`, `centers`).
+        Eigenvectors of a sparse kernel of the buffer, as published, or means of all rows with a
+        reservoir, for very many clusters. "auto" uses means above 150 clusters, and above 83 if
+        `initial_size` and `max_size` are None, unless a parameter of eigenvectors is given
+        (`n_neighbors`, `sampling`, `oversample`, `normalize`, `centers`).
     initial_size : int or None, default=None
-        Rows of the first buffer; None is max(1000, 2·k·ln k), or 20·k with means.
+        Number of rows of the first buffer; None is 400·k, at least 1,000 and at most 4,000 (more if
+        2·k·ln k is), or 20·k with means (at most 100,000, unless k is larger). Fewer rows are
+        faster on short streams, and find worse clusters of tables and images.
     max_size : int or None, default=None
-        Rows that the buffer holds at most; None is 2.5 times `initial_size`. With means: rows of
-        the reservoir; None is 60 to 300 per cluster, as many as 262,144 rows allow.
+        Maximum number of rows in the buffer; None is 2.5 times `initial_size`. With means: number
+        of rows of the reservoir; None is 60 to 300 per cluster, within 262,144 rows.
     n_neighbors : int, default=30
-        Similar rows that a row may be connected to.
+        Number of most similar rows that a row may be connected to.
     batch_size : int or None, default=None
-        Rows that are processed at once; None is `initial_size` (8,192 to 32,768 with means).
+        Number of rows processed at once; None is `initial_size` (8,192 to 32,768 with means).
+        Larger batches are faster: about a thousand rows of each are compared with the buffer.
     sampling : "leverage", "ridge" or "uniform", default="leverage"
-        How rows are chosen for the buffer; "ridge" also sees rows unlike any before.
+        How rows are chosen for the buffer; "ridge" also selects rows unlike any before.
     oversample : float or None, default=None
-        Additions expected of as many rows as span the eigenspace once; None is n_clusters: rows
-        join with their leverage as probability. (At most max(64, k/8) are expected per batch, k/2
-        while the buffer has room.)
+        Factor of the probability ℓ/C with which a row of leverage ℓ joins the buffer; 1 is as
+        published. None is n_clusters, with at most max(64, k/8) expected additions per batch (k/2
+        while the buffer has room), chosen among 16 times as many rows. With a number, every row is
+        compared with the buffer.
     recluster_every : int or None, default=None
-        Additions between two clusterings; None is a tenth of `max_size`, with means as many as
-        the reservoir has.
+        Number of additions between two clusterings; None is a tenth of `max_size`, or with means
+        the size of the reservoir.
     normalize : bool, default=True
-        Divide edges by the degrees of both rows, as normalised cuts do.
+        Divide edges by the degrees of both rows, as in normalised cuts.
     centers : "mean" or "projected", default="mean"
-        Means of rows in feature space, or these projected on the eigenvectors (eq. 8).
+        Means of rows in feature space, or their projections on the eigenvectors (eq. 8).
     forgetting : float, default=0.0
-        Share of the buffer that each batch replaces whatever its leverage, and by which old rows
-        count less when rows leave: for clusters that move, appear or disappear.
+        Share of the buffer that each batch replaces regardless of leverage, and by which older rows
+        count less: for clusters that move, appear or disappear.
+    noise : float, "auto" or None, default=None
+        Share of the rows to label -1 (noise), those with the largest outlier scores; "auto" selects
+        rows whose score is far above the typical one. None labels every row.
     n_init : int, default=3
-        Runs of the first k-means in the eigenspace from different starts; the best is kept. With
-        means there is one start, whose centres move to clusters without one.
+        Number of runs of the first k-means in the eigenspace; the best one is kept. Means use a
+        single run.
     max_iter : int, default=300
-        Sweeps of a k-means at most.
+        Maximum number of iterations of k-means.
     tol : float, default=1e-4
-        A run in the eigenspace ends when the centres move by less than this times the mean variance
-        of a coordinate. Means make a fixed number of sweeps between two rounds of moves.
+        Convergence tolerance in the eigenspace: movement of the centres relative to the mean
+        variance of a coordinate. Means use a fixed number of iterations.
     max_memory : int, str or None, default=None
-        Bytes, or words like "500MB", that Mercer may hold; None is half of what is free.
+        Memory limit in bytes, or as text such as "500MB"; None is half of the free memory.
     n_jobs : int or None, default=None
-        Number of threads.
+        Number of threads, -1 for all cores; None is 1.
     verbose : int, default=0
-        1 writes progress to standard error.
+        Verbosity; 1 writes progress to standard error.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
+        Seed of the random numbers; the same seed gives the same labels.
 
     Attributes
     ----------
     labels_ : array of shape (n_rows,)
-        Cluster of each row, numbered by decreasing weight; after `fit` of rows in memory only.
+        Cluster of each row, numbered by decreasing size; only after `fit` of rows in memory.
+    exemplars_ : array of shape (n_clusters, 3)
+        Row numbers of the three most typical rows of each cluster, chosen from a sample; -1 if a
+        cluster has fewer.
+    outlier_scores_ : array of shape (n_rows,)
+        How unusual each row is in its cluster: 1 is typical, larger is more unusual. Only for rows
+        in memory.
     cluster_weights_ : array of shape (n_clusters,)
-        Weight of each cluster: after `fit` of all rows, in a stream by the clusters that rows were
-        assigned to when they came.
+        Number of rows in each cluster, or the sum of their sample weights. In a stream, rows count
+        for the cluster they were assigned to on arrival (of a large batch, the compared rows
+        only).
     buffer_ : array of shape (n_buffer, n_features)
         The rows of the buffer.
     buffer_labels_ : array of shape (n_buffer,)
-        Their clusters.
+        Clusters of the buffer rows.
     leverage_ : array of shape (n_buffer,)
-        How much of the leading eigenspace each of them holds; not with means.
+        Leverage of each buffer row: its share of the leading eigenspace; not with means.
     eigenvalues_ : array
-        Of the buffer's sparse kernel, largest first; not with means.
+        Eigenvalues of the buffer's sparse kernel, largest first; not with means.
     n_seen_ : int
-        Rows seen so far.
+        Number of rows seen so far.
     n_queued_ : int
-        Those of them that wait for a batch to fill.
+        Number of rows queued until the next batch is full.
     inertia_ : float
         Σ w‖φ(x) - c‖² over all rows, after `fit`, in the space of `transform`.
     n_iter_ : int
-        Sweeps of the first k-means.
+        Number of iterations of the first k-means.
     kernel_ : Kernel
-        The kernel with its bandwidth as a number.
+        The kernel, with the bandwidth that was used.
     report_ : Report
-        The fit report: additions, evictions, stages and warnings; ``report_.stream`` has the share
-        of the latest rows that no cluster explains (farther from their mean than 99 % of the
-        reservoir, or without an edge to the buffer) and, with means, the clusters that began and
-        ended.
+        The fit report: additions, evictions, stages and warnings. ``report_.stream`` has the share
+        of recent rows that no cluster explains (farther from their mean than 99 % of the reservoir,
+        or without an edge to the buffer) and, with means, the clusters that appeared and
+        disappeared.
 
     References
     ----------
@@ -236,6 +257,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         "normalize": ["boolean"],
         "centers": [StrOptions({"mean", "projected"})],
         "forgetting": [Interval(Real, 0, 1, closed="left")],
+        "noise": [None, Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -265,6 +287,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         normalize: bool = True,
         centers: str = "mean",
         forgetting: float = 0.0,
+        noise: float | str | None = None,
         n_init: int = 3,
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -287,6 +310,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.normalize = normalize
         self.centers = centers
         self.forgetting = forgetting
+        self.noise = noise
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -297,6 +321,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     def _check_fitted(self) -> None:
         check_columns(self.kernel_, self.n_features_in_)
+        if (explanation := vars(self).get("explained_")) is not None:
+            explanation.check_columns(self.n_features_in_)
         if self.stream_ is not None:
             is_same = np.array_equal(self.cluster_weights_, self.stream_.user_weights())
             expect(is_same, "cluster_weights_ are not those of the stream")
@@ -321,14 +347,22 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                     state = settings.absorb(state, rows, weights)
                 state = settings.finish(state)
             with record.stage("labels"):
-                counts = partial(NearestCounts, self._centers(state), state.n_clusters)
-                labels, (totals, inertia) = labels_and_sums(counts, problem, settings.threads)
+                by, outliers = self._centers(state), self._outliers_of(state)
+                counts = partial(NearestCounts, by, state.n_clusters, outliers)
+                kept, (totals, inertia) = labels_and_sums(
+                    counts, problem, settings.threads, model=outliers
+                )
+                labels = kept.labels
             decide = labels_of_rows(self._centers(state))
             fit = FitEvidence(totals, labels, decide, state.resampler(), problem.kernel)
             trust = diagnose(fit, problem, record)
         order = numbering(totals, np.arange(len(totals), dtype=float)[:, None])
         state = replace(state.renumber(order, totals), n_seen=problem.source.n_rows)
-        fitted = self._common_state(problem, order, labels, totals)
+        fitted = self._common_state(
+            problem, order, labels, totals, outliers=outliers, scores=kept.scores
+        )
+        del fitted["outliers_"]  # a stream has what it needs
+        note_noise(fitted, outliers, record)
         fitted |= self._fitted(settings, state, Queue(), record, problem.bandwidth)
         fitted["inertia_"] = inertia = inertia * problem.weight_unit
         fitted["report_"] = replace(
@@ -466,8 +500,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             return self.algorithm == "means"
         if any(getattr(self, name) != value for name, value in EIGEN_DEFAULTS.items()):
             return False
-        k, is_given = int(self.n_clusters), self.initial_size or self.max_size
-        return k > MANY or (not is_given and self._buffer_sizes()[1] < FEW_ROWS * k)
+        return self.n_clusters > (MANY if self.initial_size or self.max_size else MANY_BY_DEFAULT)
 
     def _initial_size(self) -> int:
         return (self._reservoir_sizes() if self._uses_means() else self._buffer_sizes())[0]
@@ -478,15 +511,19 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _buffer_sizes(self) -> tuple[int, int]:
         """Rows of the first buffer, and of the largest."""
         k = int(self.n_clusters)
-        initial = self.initial_size or max(LEAST_INITIAL, int(np.ceil(2 * k * np.log(k))))
+        least, most = FIRST_BUFFER
+        least = int(
+            np.clip(ROWS_PER_CLUSTER * k, least, max(least, min(self.max_size or most, most)))
+        )
+        initial = self.initial_size or max(least, int(np.ceil(2 * k * np.log(k))))
         return initial, self.max_size or int(GROWTH * initial)
 
     def _reservoir_sizes(self) -> tuple[int, int]:
         """Rows before the first model, and of the reservoir."""
         k = int(self.n_clusters)
         least, most = RESERVOIR_ROWS
-        size = self.max_size or max(LEAST_INITIAL, k * min(max(RESERVOIR // k, least), most))
-        initial = self.initial_size or max(min(FIRST_ROWS * k, size), k)
+        size = self.max_size or max(LEAST_RESERVOIR, k * min(max(RESERVOIR // k, least), most))
+        initial = self.initial_size or max(min(FIRST_ROWS * k, size, EXACT_ROWS), k)
         return initial, self.max_size or max(size, initial)
 
     def _settings(self, key: int, state: State | None = None) -> Settings:
@@ -518,6 +555,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             batch_size=self.batch_size or initial,
             sampling=self.sampling,
             oversample=float(k if self.oversample is None else self.oversample),
+            is_bounded=self.oversample is None and self.sampling != "uniform",
             recluster_every=self.recluster_every or max(1, int(RECLUSTER * most)),
             is_normalized=self.normalize,
             keeps_means=self.centers == "mean",
@@ -588,7 +626,8 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 n_first = _warm_up_rows(settings.n_clusters, len(queue))
                 if n_first == 0 or (state is not None and state.n_seen == n_first):
                     return state, queue, bandwidth
-                first, bandwidth = self._start_from_queue(settings, queue, n_first, Recorder())
+                quick = settings.for_provisional()
+                first, bandwidth = self._start_from_queue(quick, queue, n_first, Recorder())
                 return replace(first, is_provisional=True), queue, bandwidth
             n_first = settings.initial_size
             state, bandwidth = self._start_from_queue(settings, queue, n_first, record)
@@ -640,6 +679,15 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _labeller(self) -> Any:
         return partial(counted_labels_of_rows, self._centers(self.stream_))
 
+    def _scorer(self) -> Scorer:
+        look = partial(surroundings_of_rows, self._centers(self.stream_))
+        return Scorer(look, self._outliers_of(self.stream_))
+
+    def _outliers_of(self, state: State) -> OutlierModel:
+        """What is usual in the clusters of the buffer or reservoir."""
+        by = self._centers(state)
+        return outliers_of_stream(by, state.buffer_rows, state.n_clusters, self.noise)
+
     def _nearest(self) -> Any:
         return partial(nearest_of_rows, self._centers(self.stream_))
 
@@ -669,7 +717,7 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             return fitted | {"kernel_": kernel, "cluster_weights_": np.zeros(0)}
         if not state.is_converged:
             record.warn(
-                f"the first k-means still moved after max_iter={self.max_iter} sweeps; raise "
+                f"the first k-means did not converge in max_iter={self.max_iter} iterations; raise "
                 "max_iter or tol"
             )
         fitted["kernel_"] = state.raw_kernel()

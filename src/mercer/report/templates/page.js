@@ -4,9 +4,12 @@
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
+  const printing = matchMedia("print");  // on paper, everything is light
+  const isDark = () => !printing.matches && (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
   const style = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const colorOf = (c) => { const p = isDark() ? data.dark : data.light; return p[Math.min(c, p.length - 1)]; };
+  const isCrowded = data.clusters > data.marked;  // then colours repeat, and numbers are those of chosen clusters
+  const rest = data.light.length - 1;
+  const colorOf = (c) => (isDark() ? data.dark : data.light)[isCrowded && c >= 0 ? c % rest : Math.min(c, rest)];
   const chosen = new Set();
   const charts = {};
   let rows = null;
@@ -23,7 +26,8 @@
   const active = () => (byId("paint") ? byId("paint").value : "cluster");
   const place = () => (byId("map") ? +byId("map").value : 0);
   const count = () => rows.data.row.length;
-  const isShown = (i) => chosen.size === 0 || chosen.has(rows.data[active()][i]);
+  const filtered = () => (active() === "peer" ? "peer" : "cluster");  // layers colour, the list filters
+  const isShown = (i) => chosen.size === 0 || chosen.has(rows.data[filtered()][i]);
 
   function paint() {
     const labels = rows.data[active()];
@@ -59,17 +63,20 @@
     }
     const marks = { x: [], y: [], text: [], color: [] };
     for (const [c, places] of sums) {
-      if (c >= data.light.length - 1 && !chosen.has(c)) continue;
+      if (isCrowded && active() !== "peer" && !(chosen.size && chosen.size <= data.marked) && sums.size > data.marked) continue;
       const middle = (name) => { const v = places.map((i) => rows.data[name][i]).sort((a, b) => a - b); return v[v.length >> 1]; };
-      const x = middle("x"), y = middle("y");
-      let best = places[0], least = Infinity;  // a row of the cluster, near its middle
-      for (const i of places) {
-        const d = ((rows.data.x[i] - x) / (scatter.x_range.end - scatter.x_range.start)) ** 2 + ((rows.data.y[i] - y) / (scatter.y_range.end - scatter.y_range.start)) ** 2;
-        if (d < least) { least = d; best = i; }
-      }
-      marks.x.push(rows.data.x[best]); marks.y.push(rows.data.y[best]); marks.text.push(String(c + data.first)); marks.color.push(colorOf(c));
+      const x = middle("x"), width = scatter.x_range.end - scatter.x_range.start;
+      const way = data.maps[place()].flipped ? -1 : 1;
+      const heights = places.filter((i) => Math.abs(rows.data.x[i] - x) < 0.01 * width).map((i) => way * rows.data.y[i]).sort((a, b) => a - b);
+      const y = way * heights[Math.floor(0.9 * heights.length)];  // the number is above most rows near the middle
+      marks.x.push(x); marks.y.push(y); marks.text.push(String(c + data.first)); marks.color.push(colorOf(c));
     }
     named(scatter, "marks").data = marks;
+    for (const name of ["outliers", "exemplars"]) {
+      const isWanted = byId(`show-${name}`)?.checked && (name === "outliers" || !isCrowded || chosen.size > 0);
+      const wanted = isWanted ? data[name].filter(isShown) : [];
+      named(scatter, name).data = { x: wanted.map((i) => rows.data.x[i]), y: wanted.map((i) => rows.data.y[i]) };
+    }
   }
 
   function show() {
@@ -88,6 +95,15 @@
   const digits = (v) => (Number.isInteger(v) ? v.toLocaleString("en") : String(+v.toPrecision(4)));
   const short = (name) => (name.length > 40 ? name.slice(0, 39) + "…" : name);
   const title = (i) => `Row ${rows.data.row[i].toLocaleString("en")}, ${data.noun} ${rows.data.name[i]}`;
+  const isIn = Object.fromEntries(["outliers", "exemplars"].map((name) => [name, new Set(data[name])]));
+  const remarks = (i) => [
+    data.texts[i],
+    isIn.exemplars.has(i) ? `An exemplar of its ${data.noun}` : "",
+    isIn.outliers.has(i) ? "An outlier" : "",
+    rows.data.score ? `Outlier score ${digits(rows.data.score[i])} (1 is usual)` : "",
+    active().startsWith("layer") ? `In ${data.noun} ${rows.data[active()][i]} of the layer` : "",
+    data.words[rows.data.cluster[i]] ? `Its ${data.noun}: ${data.words[rows.data.cluster[i]]}` : "",
+  ].filter(Boolean);
   const valuesOf = (i) => data.values.map((name, j) => [name, digits(rows.data[`v${j}`][i])]);
   const element = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
 
@@ -99,7 +115,8 @@
     const list = document.createElement("dl");
     list.append(...lines);
     const more = places.length > 1 ? [element("p", `and ${(places.length - 1).toLocaleString("en")} more here`)] : [];
-    tip.replaceChildren(element("strong", title(places[0])), list, ...more);
+    const said = remarks(places[0]).map((text) => element("p", text));
+    tip.replaceChildren(element("strong", title(places[0])), list, ...said, ...more);
     const chart = byId("scatter-chart").getBoundingClientRect(), own = tip.getBoundingClientRect();
     const x = chart.left + sx + 16, y = chart.top + sy + 12;
     tip.style.left = `${Math.max(8, x + own.width > innerWidth - 8 ? x - own.width - 32 : x)}px`;
@@ -115,7 +132,7 @@
     const more = counts.size > 8 ? ", and others" : "";
     const alone = some && places.length === 1;
     if (alone) {
-      byId("status").textContent = [title(places[0]), ...valuesOf(places[0]).map(([name, value]) => `${short(name)} ${value}`)].join("; ");
+      byId("status").textContent = [title(places[0]), ...valuesOf(places[0]).map(([name, value]) => `${short(name)} ${value}`), ...remarks(places[0])].join("; ");
     } else byId("status").textContent = some || chosen.size
       ? `${places.length.toLocaleString("en")} rows ${what}: ${parts.join(", ")}${more}` : "";
     if (byId("rows-details").open) fillTable(places);
@@ -135,9 +152,10 @@
       return tr;
     };
     const thead = document.createElement("thead"), tbody = document.createElement("tbody");
-    thead.append(line(["Row", data.noun[0].toUpperCase() + data.noun.slice(1), ...data.values], "th", true));
+    const text = data.texts.length ? ["Text"] : [];
+    thead.append(line(["Row", data.noun[0].toUpperCase() + data.noun.slice(1), ...text, ...data.values], "th", true));
     for (const i of places.slice(0, most)) {
-      tbody.append(line([rows.data.row[i].toLocaleString("en"), String(rows.data.name[i]), ...valuesOf(i).map(([, value]) => value)]));
+      tbody.append(line([rows.data.row[i].toLocaleString("en"), String(rows.data.name[i]), ...data.texts.slice(i, i + 1), ...valuesOf(i).map(([, value]) => value)]));
     }
     const caption = document.createElement("caption");
     caption.className = "note";
@@ -161,7 +179,8 @@
     }
     if (scatter) {
       named(scatter, "numbers").glyph.setv({ text_color: { value: ink } });
-      named(scatter, "badges").glyph.setv({ fill_color: { value: card } });
+      named(scatter, "numbers").glyph.setv({ background_fill_color: { value: card } });
+      for (const name of ["outliers-marks", "exemplars-marks"]) named(scatter, name).glyph.setv({ line_color: { value: ink } });
       named(scatter, "ghost").glyph.setv({ fill_color: { value: colorOf(99) } });
       paint();
     }
@@ -172,6 +191,7 @@
   const restyle = () => { dress(); if (scatter) mark(); };
   byId("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; restyle(); });
   prefersDark.addEventListener("change", restyle);
+  printing.addEventListener("change", restyle);
   dress();
   if (scatter) {
     if (innerWidth <= 560) scatter.height = 340;
@@ -186,11 +206,14 @@
       const j = event.target.value;
       rows.data = { ...rows.data, x: rows.data[`x${j}`], y: rows.data[`y${j}`] };
       const axes = [...scatter.references()].filter((model) => /Axis$/.test(model.type));
+      const isMeant = data.maps[j].axes[0] !== "";  // of an embedding, coordinates mean nothing
+      for (const model of scatter.references()) if (/(Axis|Grid)$/.test(model.type)) model.visible = isMeant;
       scatter.below.find((m) => axes.includes(m)).axis_label = data.maps[j].axes[0];
       scatter.left.find((m) => axes.includes(m)).axis_label = data.maps[j].axes[1];
       fit(); show();
     });
     byId("paint")?.addEventListener("change", () => { paint(); show(); });
+    for (const name of ["outliers", "exemplars"]) byId(`show-${name}`)?.addEventListener("change", mark);
     const buttons = [...document.querySelectorAll("[data-cluster]")];
     const choose = () => {
       for (const b of buttons) b.setAttribute("aria-pressed", String(chosen.has(+b.dataset.cluster)));
