@@ -16,9 +16,9 @@ def segment(
     """Segment an image along the contours that people would draw.
 
     Neighbouring regions are merged by the contrast along their common border, and the tree of
-    regions is cut at a level: 12 megapixels take about half a second. ``method="quantized"``
-    clusters colours and places instead, in a tenth of the time. Follows scikit-image: the image
-    first, `channel_axis=-1`, `mask=`, `start_label=1`.
+    regions is cut at a level: 12 megapixels take about a second. ``method="quantized"`` clusters
+    colours and places instead. Follows scikit-image: the image first, `channel_axis=-1`, `mask=`,
+    `start_label=1`.
 
     Parameters
     ----------
