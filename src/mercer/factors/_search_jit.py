@@ -10,6 +10,9 @@ FAR = 1e300
 GROUPS = 128  # of sums, whose least bound the smallest of all
 HALVINGS = 12  # of the interval in which the bound is sought
 SINGLE_ROUNDING = 1e-5  # of float32 products, relative to squared lengths
+SINGLE_EPS = 2.0**-23
+LEAST = 2.0**-126  # float32 below may become zero
+LONG = 1e18  # rows beyond have squares that are large for float32
 
 
 @inlined
@@ -83,17 +86,17 @@ def nearest_by_products(
 
 
 @jit
-def propose(products, lengths, first, n_rows, least, values, items):
+def propose(products, lengths, first, least, values, items):
     """Keep the c smallest of products[i, j] + lengths[j] of each row, ties by the smaller number.
 
     Of every GROUPS-th sum the least is found first: a number that c of these do not exceed bounds
     the c smallest of all, and only groups that reach below it are looked at.
-    products: INOUT, becomes the sums; values, items: INOUT (≥ n_rows, c), ascending, items numbered
+    products: INOUT, becomes the sums; values, items: INOUT (≥ n, c), ascending, items numbered
     from `first`; least: scratch (GROUPS,)
     """
     last, n_all = values.shape[1] - 1, lengths.shape[0]
     n_whole = n_all // GROUPS * GROUPS
-    for i in range(n_rows):
+    for i in range(products.shape[0]):
         sums = products[i]
         least[:] = np.inf
         for s in range(n_whole // GROUPS):
@@ -125,41 +128,71 @@ def propose(products, lengths, first, n_rows, least, values, items):
                         insert(sums[j], first + j, values, items, i)
 
 
-@jit
-def nearest_of_candidates(Z, L, n_leading, longest, values, items, idx, dist, is_sure):
-    """The m nearest of the candidates of each row. idx, dist: OUT (n, m), is_sure: OUT (n,).
+@inlined
+def insert_four(z, L, first, stop, sums, who, c, values, items, i):  # values, items: INOUT
+    """Insert the four landmarks who[c:] by their sums, to which these coordinates are added.
 
-    A row is sure if its candidates differ by more than rounding does in float32. Four at a time
-    are measured in float64 (their number is a multiple of four), as many as there are sums that do
-    not wait for each other.
+    So many sums do not wait for each other.
     """
-    n_candidates = values.shape[1]
+    j0, j1, j2, j3 = who[c], who[c + 1], who[c + 2], who[c + 3]
+    s0, s1, s2, s3 = sums[c], sums[c + 1], sums[c + 2], sums[c + 3]
+    l0, l1, l2, l3 = L[j0], L[j1], L[j2], L[j3]
+    for a in range(first, stop):
+        x = np.float64(z[a])
+        t0, t1, t2, t3 = x - l0[a], x - l1[a], x - l2[a], x - l3[a]
+        s0 += t0 * t0
+        s1 += t1 * t1
+        s2 += t2 * t2
+        s3 += t3 * t3
+    insert(s0, j0, values, items, i)
+    insert(s1, j1, values, items, i)
+    insert(s2, j2, values, items, i)
+    insert(s3, j3, values, items, i)
+
+
+@jit
+def nearest_by_leading(Z, L, n_leading, longest, values, items, near, who, lengths, is_sure):
+    """The c nearest landmarks in the leading coordinates, of more that float32 proposes.
+
+    values, items: IN, as `propose` leaves them, a multiple of four; near, who: OUT (n, c);
+    lengths: OUT (n,), of the leading coordinates; is_sure: OUT (n,). A row is sure if no landmark
+    beside the proposed ones can be as near as the c-th of them, whatever rounding did to its sum
+    ‖l‖² - 2 z·l: then what is found depends on the row alone. The sum is off by less than
+    (n_leading + 4)·ε of 2‖z‖‖l‖ + ‖l‖², and by what underflows.
+    """
+    n_proposed, n_candidates = items.shape[1], who.shape[1]
+    zeros = np.zeros(n_proposed)
     for i in range(Z.shape[0]):
-        z, length = Z[i], 0.0
+        length = 0.0
         for a in range(n_leading):
-            length += np.float64(z[a]) * z[a]
-        longer = np.sqrt(length) + longest
-        low, high = np.float64(values[i, 0]), np.float64(values[i, n_candidates - 1])
-        is_sure[i] = (
-            high - low > SINGLE_ROUNDING * longer * longer and low > -np.inf and high < np.inf
-        )
+            length += np.float64(Z[i, a]) * Z[i, a]
+        lengths[i] = np.sqrt(length)
+        is_sure[i] = lengths[i] < LONG and items[i, n_proposed - 1] >= 0
         if is_sure[i]:
+            clear(near, who, i)
+            for c in range(0, n_proposed, 4):
+                insert_four(Z[i], L, 0, n_leading, zeros, items[i], c, near, who, i)
+            error = (n_leading + 4) * (SINGLE_EPS * longest * (2.0 * lengths[i] + longest) + LEAST)
+            nearest_other = values[i, n_proposed - 1] + length - error
+            is_sure[i] = nearest_other > near[i, n_candidates - 1]
+
+
+@jit
+def nearest_of_candidates(Z, L, n_leading, longest, near, who, lengths, idx, dist, is_apart):
+    """The m nearest of the candidates of each row, whose sums go on from the leading coordinates.
+
+    idx, dist: OUT (n, m); is_apart: OUT (n,), whether the candidates differ by more than rounding
+    does in float32. Their number is a multiple of four.
+    """
+    n_candidates = who.shape[1]
+    for i in range(Z.shape[0]):
+        longer = lengths[i] + longest
+        spread = near[i, n_candidates - 1] - near[i, 0]
+        is_apart[i] = spread > SINGLE_ROUNDING * longer * longer
+        if is_apart[i]:
             clear(dist, idx, i)
             for c in range(0, n_candidates, 4):
-                j0, j1, j2, j3 = items[i, c], items[i, c + 1], items[i, c + 2], items[i, c + 3]
-                l0, l1, l2, l3 = L[j0], L[j1], L[j2], L[j3]
-                s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-                for a in range(z.shape[0]):
-                    x = np.float64(z[a])
-                    t0, t1, t2, t3 = x - l0[a], x - l1[a], x - l2[a], x - l3[a]
-                    s0 += t0 * t0
-                    s1 += t1 * t1
-                    s2 += t2 * t2
-                    s3 += t3 * t3
-                insert(s0, j0, dist, idx, i)
-                insert(s1, j1, dist, idx, i)
-                insert(s2, j2, dist, idx, i)
-                insert(s3, j3, dist, idx, i)
+                insert_four(Z[i], L, n_leading, Z.shape[1], near[i], who[i], c, dist, idx, i)
 
 
 @jit

@@ -25,12 +25,11 @@ from mercer.factors.base import (
 )
 from mercer.kernels.base import NOTHING, Kernel
 from mercer.kernels.domain import check_columns, check_kernel
-from mercer.kernels.sums import PRODUCT_ROWS
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.linalg.eigenpairs import Eigenpairs
 from mercer.linalg.lloyd import nearest_center, scores_of_centers
 from mercer.linalg.numbering import content_order
-from mercer.linalg.products import row_products, unit_rows
+from mercer.linalg.products import PRODUCT_ROWS, row_products, unit_rows
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows, cast, pad, part, take

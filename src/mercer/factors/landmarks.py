@@ -32,7 +32,6 @@ from mercer.factors.base import (
 from mercer.factors.leading_search import LeadingSearch, search_landmarks, search_wide
 from mercer.factors.problem import Problem
 from mercer.factors.search import (
-    PRODUCT_ROWS,
     PRODUCTS,
     ROWS_PER_LANDMARK,
     WIDE,
@@ -46,7 +45,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF
 from mercer.linalg.eigen import Solver, leading_eigenpairs
 from mercer.linalg.numbering import content_order
-from mercer.linalg.products import unit_rows
+from mercer.linalg.products import PRODUCT_ROWS, unit_rows
 from mercer.rows.format import RowFormat
 from mercer.rows.inputs import as_source
 from mercer.rows.rows import Rows

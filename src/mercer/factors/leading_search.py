@@ -1,12 +1,15 @@
 """The search for nearest landmarks by the leading ones of many coordinates.
 
 Coordinates come by decreasing variance. The first few of them propose candidates, by products in
-float32; distances to these are computed in all coordinates, in float64. How many are enough is
+float32, of which those nearest in these coordinates are taken in float64; their distances are then
+computed in all coordinates. So what is found depends on the row alone. How many are enough is
 measured on rows of the fit: the first number whose recall of the exact search is high is taken,
 and the search stays exact if there is none, or if it would not be faster.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,8 +17,8 @@ from mercer._run.frozen import frozen
 from mercer._run.lazy import LazyModule
 from mercer._run.records import Record, expect, stored
 from mercer._run.types import FloatArray, IdArray
-from mercer.factors.search import PRODUCT_ROWS, Search, make_search
-from mercer.rows.rows import pad
+from mercer.factors.search import Search, make_search
+from mercer.linalg.products import PRODUCT_ROWS
 from mercer.rows.sample import evenly
 
 _jit = LazyModule("mercer.factors._search_jit")
@@ -24,6 +27,7 @@ LANDMARKS = 512  # fewer are compared in all coordinates
 COORDINATES = 128  # fewer are used at once
 LEADING = (32, 48, 64, 96, 128, 192, 256)  # numbers of coordinates that are tried, up to half
 CANDIDATES = 16
+EXTRA_CANDIDATES = 4  # by float32, of which float64 takes the nearest
 # Of the nearest landmarks. On 200 directions (200,000 × 768, 296 coordinates, 2,000 landmarks)
 # 64, 96 and 128 coordinates find .987, .996 and .9998 of the nearest four.
 RECALL = 0.99
@@ -50,34 +54,48 @@ class LeadingSearch(Record):
 
     def nearest(self, Z: FloatArray, m: int) -> tuple[IdArray, FloatArray]:
         """Numbers and squared distances of the m nearest landmarks, nearest first."""
-        leading = self.landmarks[:, : self.n_leading].T.astype(np.float64, order="C")
-        lengths = np.einsum("ij,ij->j", leading, leading)
-        A, b = (-2.0 * leading).astype(np.float32), lengths.astype(np.float32)
-        longest, n_candidates = float(np.sqrt(lengths.max())), self.n_candidates
+        leading = self.landmarks[:, : self.n_leading].astype(np.float64)
+        norms = np.einsum("ij,ij->i", leading, leading)
+        given = self.landmarks, self.n_leading, float(np.sqrt(norms.max()))
         idx, dist = np.empty((len(Z), m), np.intp), np.empty((len(Z), m))
-        is_sure = np.empty(len(Z), np.bool_)
+        near = np.empty((len(Z), self.n_candidates))
+        who = np.empty(near.shape, np.intp)
+        lengths, is_sure = np.empty(len(Z)), np.empty(len(Z), np.bool_)
+        for piece, values, items in self._proposed(Z, leading, norms):
+            found = near[piece], who[piece], lengths[piece], is_sure[piece]
+            _jit.nearest_by_leading(Z[piece], *given, values, items, *found)
+        unsure = np.flatnonzero(~is_sure)
+        if len(unsure):
+            rows = Z[unsure, : self.n_leading]
+            who[unsure], near[unsure] = Search(leading).nearest(rows, self.n_candidates)
+        is_apart = is_sure
+        _jit.nearest_of_candidates(Z, *given, near, who, lengths, idx, dist, is_apart)
+        vague = np.flatnonzero(~is_apart)
+        if len(vague):  # so far, or with so many equal landmarks, that candidates tell nothing
+            exact = Search(self.landmarks.astype(np.float64))
+            idx[vague], dist[vague] = exact.nearest(Z[vague], m)
+        return idx, dist
+
+    def _proposed(
+        self, Z: FloatArray, leading: FloatArray, norms: FloatArray
+    ) -> Iterator[tuple[slice, FloatArray, IdArray]]:
+        """More candidates than needed, by products in float32: sums and numbers, for some rows."""
+        A, b = (-2.0 * leading.T).astype(np.float32, order="C"), norms.astype(np.float32)
         scores = np.empty((PRODUCT_ROWS, min(BLOCK, len(b))), np.float32)
-        values = np.empty((PRODUCT_ROWS, n_candidates), np.float32)
-        items = np.full(values.shape, -1, np.int64)
-        least = np.empty(_jit.GROUPS, np.float32)
+        values = np.empty((PRODUCT_ROWS, self.n_candidates + EXTRA_CANDIDATES), np.float32)
+        items, least = np.empty(values.shape, np.int64), np.empty(_jit.GROUPS, np.float32)
         for start in range(0, len(Z), PRODUCT_ROWS):
             piece = slice(start, start + PRODUCT_ROWS)
-            n_rows = len(Z[piece])
             with np.errstate(over="ignore", invalid="ignore"):  # such rows are unsure
-                rows = pad(Z[piece, : self.n_leading].astype(np.float32), PRODUCT_ROWS)
+                rows = Z[piece, : self.n_leading].astype(np.float32)
                 values.fill(np.inf)
+                items.fill(-1)
                 for first in range(0, len(b), BLOCK):
                     block = slice(first, first + BLOCK)
-                    products = np.matmul(rows, A[:, block], out=scores[:, : len(b[block])])
-                    _jit.propose(products, b[block], first, n_rows, least, values, items)
-            given = Z[piece], self.landmarks, self.n_leading, longest, values, items
-            _jit.nearest_of_candidates(*given, idx[piece], dist[piece], is_sure[piece])
-        unsure = np.flatnonzero(~is_sure)
-        if len(unsure):  # float32 cannot tell its candidates from others
-            idx[unsure], dist[unsure] = Search(self.landmarks.astype(np.float64)).nearest(
-                Z[unsure], m
-            )
-        return idx, dist
+                    products = scores[: len(rows), : len(b[block])]
+                    np.matmul(rows, A[:, block], out=products)
+                    _jit.propose(products, b[block], first, least, values, items)
+            yield piece, values, items
 
     def notes(self, n_neighbors: int) -> list[str]:
         """What a report says of the search."""

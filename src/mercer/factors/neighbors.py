@@ -34,7 +34,6 @@ from mercer.factors.landmarks import EdgeLabeller, Edges, LandmarkGraph, labels_
 from mercer.factors.problem import Problem
 from mercer.factors.search import (
     N_PROBES,
-    PRODUCT_ROWS,
     PRODUCTS,
     WIDE,
     ListSearch,
@@ -49,7 +48,7 @@ from mercer.factors.search import (
 from mercer.kernels.base import Kernel
 from mercer.kernels.exponential import RBF
 from mercer.linalg.eigen import Solver
-from mercer.linalg.products import unit_rows
+from mercer.linalg.products import PRODUCT_ROWS, unit_rows
 from mercer.linalg.spanning import spanning_edges
 from mercer.linalg.walks import leading_walk
 from mercer.rows.format import RowFormat

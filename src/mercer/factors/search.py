@@ -19,9 +19,9 @@ from mercer._run.records import Allowance, Record, expect, stored
 from mercer._run.threads import in_order, single_threaded_blas
 from mercer._run.types import FloatArray, IdArray
 from mercer.linalg.lloyd import Sums, lloyd
-from mercer.linalg.products import unit_rows
+from mercer.linalg.products import PRODUCT_ROWS, row_products, unit_rows
 from mercer.rows.format import RowFormat
-from mercer.rows.rows import BlockRows, Rows, cast, pad
+from mercer.rows.rows import BlockRows, Rows, cast
 from mercer.rows.sample import evenly
 from mercer.rows.source import spans
 
@@ -35,7 +35,6 @@ SEEDS = 64  # rows; the variance of other rows' differences from the nearest of 
 NEAR_ROWS = 1000  # such rows
 ROWS_PER_LANDMARK = 10  # of the sample that landmarks are averaged over
 EXTRA_CANDIDATES = 3
-PRODUCT_ROWS = 256  # one shape for float64 products, so a row's bits are its own
 PRODUCTS = 2**20  # float32 products held at once: 4 MB, which are used again and stay in the cache
 FEW_PAIRS = 2**21  # for up to 3 features, so many distances are there before a grid is
 GRID_CELLS = 60_000
@@ -382,8 +381,8 @@ def _products(X: Rows, projection: FloatArray, threads: int, dtype: Any) -> Floa
     Z = np.empty((len(X), projection.shape[1]), np.promote_types(X.dtype, dtype))
 
     def project(start: int) -> None:  # in float64: the bits of float32 products depend on the place
-        rows = X[start : start + PRODUCT_ROWS].astype(np.float64, copy=False)
-        Z[start : start + PRODUCT_ROWS] = (pad(rows, PRODUCT_ROWS) @ projection)[: len(rows)]
+        piece = slice(start, start + PRODUCT_ROWS)
+        Z[piece] = row_products(X[piece].astype(np.float64, copy=False), projection)
 
     with single_threaded_blas():  # several threads of BLAS sum in another order
         for _ in in_order(project, range(0, len(X), PRODUCT_ROWS), threads):

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from mercer._run.lazy import LazyModule
 from mercer._run.types import FloatArray
-from mercer.rows.rows import Rows, pad
+from mercer.linalg.products import row_products
+from mercer.rows.rows import Rows
 
 _jit = LazyModule("mercer.kernels._jit")
 
@@ -20,7 +21,6 @@ Term = Literal["squared", "absolute", "chi2", "minimum", "product"]
 CODES: dict[str, int] = {"squared": 0, "absolute": 1, "chi2": 2, "minimum": 3, "product": 4}
 
 DIRECT_FEATURES = 32  # up to here a loop over coordinates beats a matrix product
-PRODUCT_ROWS = 256  # rows per matrix product: one shape (padded), so a row's bits are its own
 
 
 class CoordinateSums:
@@ -46,7 +46,7 @@ class CoordinateSums:
         if self.is_sparse or sp.issparse(X):
             return self._sparse(X).astype(X.dtype, copy=False)
         if self._by_products(X):
-            self._products(X, out)
+            row_products(X, self.YT, out)
             if self.term == "squared":
                 _jit.squared_from_products(X, self.y_norms, out, np.empty(8))
         else:
@@ -71,14 +71,6 @@ class CoordinateSums:
 
     def _by_products(self, X: FloatArray) -> bool:
         return self.term in ("squared", "product") and X.shape[1] > DIRECT_FEATURES
-
-    def _products(self, X: FloatArray, out: FloatArray) -> None:
-        for start in range(0, len(X), PRODUCT_ROWS):
-            rows = X[start : start + PRODUCT_ROWS]
-            if len(rows) == PRODUCT_ROWS:
-                np.matmul(rows, self.YT, out=out[start : start + PRODUCT_ROWS])
-            else:
-                out[start:] = (pad(rows, PRODUCT_ROWS) @ self.YT)[: len(rows)]
 
     def _bind_sparse(self, Y: Any) -> None:
         """Keep the columns that some row of Y has, densely; most columns have none.
