@@ -33,10 +33,11 @@ from mercer.partitions.assignment import (
 )
 from mercer.partitions.kmeans import kmeans
 from mercer.partitions.outliers import OutlierModel
-from mercer.partitions.resampling import FitEvidence, by_centers, judges
+from mercer.partitions.resampling import FitEvidence, Resampler, by_centers, judges
 from mercer.rows.checks import checked_weights
 from mercer.rows.distinct import EXACT_ROWS
 from mercer.rows.inputs import as_source
+from mercer.rows.sample import Sample
 from mercer.rows.source import Source
 from mercer.selection.bandwidth_comparison import BandwidthComparison
 from mercer.trust.diagnosis import diagnose
@@ -215,13 +216,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 factor = fit_factor(approximation, problem, rng=rng, threads=threads)
                 factor = factor.dense(problem.sample, rng=rng, threads=threads)
             with record.stage("centres"):
-                F, sample_weights = factor.training_rows, problem.sample.weights
-                some = judges(problem.sample)
-                how: Any = {"n_init": self.n_init, "max_iter": self.max_iter, "tol": self.tol}
-                partition = kmeans(F, sample_weights, k, rng=rng, threads=threads, **how)
-                resampler = by_centers(F[some], sample_weights[some], k)
+                partition, resampler = self._centers(factor, problem.sample, k, rng, threads)
                 mass = factor.mass(problem.sample)
-                del F
                 factor = factor.forget_training()  # what is held goes before all rows come
             if problem.source.n_rows > EXACT_ROWS:
                 with record.stage("full sweeps"):
@@ -233,12 +229,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
                 look, decide = partial(by.surroundings, mass), by.labels
                 scorer = self._fit_outliers(look, mass, problem, k)
                 kept, weights = label_and_score_rows(scorer, k, problem, threads=threads)
-                labels = kept.labels
             explained = _explained_share(partition, problem, factor)
             self._warn_of_centers(partition, explained, k, record)
             evidence = FitEvidence(
                 weights,
-                labels,
+                kept.labels,
                 decide(),
                 resampler,
                 problem.kernel,
@@ -278,6 +273,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             self.approximation, self.rank, default_rank=DEFAULT_RANK
         )
         return approximation, kernel_for(approximation, self.kernel, self.gamma)
+
+    def _centers(
+        self, factor: Any, sample: Sample, k: int, rng: np.random.Generator, threads: int
+    ) -> tuple[Partition, Resampler]:
+        """Lloyd's algorithm on the rows of the factor, and how it is followed again on part."""
+        F, some = factor.training_rows, judges(sample)
+        how: Any = {"n_init": self.n_init, "max_iter": self.max_iter, "tol": self.tol}
+        partition = kmeans(F, sample.weights, k, rng=rng, threads=threads, **how)
+        return partition, by_centers(F[some], sample.weights[some], k)
 
     def _warn_of_centers(
         self, partition: Partition, explained: float, k: int, record: Recorder

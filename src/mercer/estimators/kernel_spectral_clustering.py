@@ -308,15 +308,14 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             train = replace(train, kernel=problem.kernel)
             rng = rng if choice.seed is None else np.random.default_rng(choice.seed)
             with record.stage("factor"):
-                first_kernel = self._cholesky_kernel(train.sample, rng) or train.kernel
-                first = replace(train, kernel=first_kernel)
+                second = self._cholesky_kernel(train.sample, rng)
+                first = replace(train, kernel=second or train.kernel)
                 factor = fit_factor(approximation, first, rng=rng, threads=threads)
                 factor = factor.dense(train.sample, rng=rng, threads=threads)
+                F = factor.training_rows
             with record.stage("eigenvectors"):
-                core = _trimmed(factor.training_rows, train, choice.trim)
-                found = weighted_kpca(
-                    factor.training_rows, core.sample.weights, max(k - 1, 0), rng=rng
-                )
+                core = _trimmed(F, train, choice.trim)
+                found = weighted_kpca(F, core.sample.weights, max(k - 1, 0), rng=rng)
                 k = self._separable_clusters(k, found, record)
                 model = self._score_model(factor, found, core)
             with record.stage("clusters"):
@@ -327,22 +326,18 @@ class KernelSpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 look = partial(labeller.surroundings, mass)
                 scorer = self._fit_outliers(look, mass, problem, k)
                 kept, weights = label_and_score_rows(scorer, k, problem, threads=threads)
-                labels = kept.labels
             self._warn_of_spectrum(found, len(train.sample), len(labeller.codebook), record)
-            trust = diagnose(
-                FitEvidence(
-                    weights,
-                    labels,
-                    labeller.labels(),
-                    _resampler(factor.training_rows, core, len(weights)),
-                    train.kernel,
-                    trace_error=factor.trace_error,
-                    n_clamped=found.n_clamped,
-                ),
-                train,
-                record,
+            evidence = FitEvidence(
+                weights,
+                kept.labels,
+                labeller.labels(),
+                _resampler(F, core, len(weights)),
+                train.kernel,
+                trace_error=factor.trace_error,
+                n_clamped=found.n_clamped,
             )
-        degrees = found.degrees(factor.training_rows) * problem.weight_unit
+            trust = diagnose(evidence, train, record)
+        degrees = found.degrees(F) * problem.weight_unit
         fit = KscFit(
             labeller, found.values, degrees, kept, scorer.model, weights, choice, n_iter, trust
         )

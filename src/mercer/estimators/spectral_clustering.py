@@ -48,7 +48,7 @@ from mercer.partitions.outliers import OutlierModel, Scorer, fit_outliers
 from mercer.partitions.resampling import FitEvidence
 from mercer.rows.distinct import sample_size
 from mercer.rows.rows import Rows
-from mercer.rows.sample import evenly
+from mercer.rows.sample import Sample, evenly
 from mercer.rows.source import Source
 from mercer.selection.cluster_count import count_clusters, count_memory
 from mercer.trust.diagnosis import diagnose
@@ -299,38 +299,18 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         self._validate_params()
         rng, threads, record = as_generator(self.random_state), n_threads(self.n_jobs), Recorder()
-        approximation, kernel = self._parts()
-        is_self_scaled = self._is_self_scaled(approximation, kernel)
         with self._running():
-            problem = prepare_problem(
-                self,
-                X,
-                sample_weight,
-                rng=rng,
-                record=record,
-                kernel=kernel,
-                least_rows=least_clusters(self.n_clusters),
-                wanted_rows=approximation.sample_rows(self._asked()),
-                is_used=not (is_self_scaled or approximation.takes_graph),
-                takes_graph=approximation.takes_graph,
-            )
-            if is_self_scaled:
-                problem = replace(problem, kernel=None)
-            with record.stage("count"):
-                most, ranking = self._number_of_clusters(approximation, problem, record)
-            approximation = self._suited(approximation, *_whole_shape(problem), most)
-            if is_self_scaled:
-                problem = replace(problem, bandwidth=approximation.own_bandwidth)
+            task = self._prepare(X, sample_weight, rng, record)
+            problem, approximation = task.problem, task.approximation
             with record.stage("factor"):
-                factor = self._factor(approximation, problem, most, rng=rng, threads=threads)
+                factor = self._factor(task, rng=rng, threads=threads)
             with record.stage("eigenvectors"):
-                solver: Any = self.eigen_solver
-                n_vectors = self._n_vectors(most, approximation)
+                n_vectors, solver = self._n_vectors(task.most, approximation), self.eigen_solver
                 found = factor.spectral_map(
                     problem.sample, n_vectors, solver=solver, rng=rng, threads=threads
                 )
-            ranking = ranking or ranked_gaps(found.values, most)
-            k = self._settled_clusters(most, ranking, found, record)
+            ranking = task.ranking or ranked_gaps(found.values, task.most)
+            k = self._settled_clusters(task.most, ranking, found, record)
             seed = int(rng.integers(2**63))
             with record.stage("clusters"):
                 if approximation.merges_clusters:
@@ -342,30 +322,14 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 affinities = opinion.affinities(problem.sample)
                 if not problem.source.in_memory:
                     opinion = opinion.forget_training()  # goes before all rows come
-                factor, found, labeller = opinion.factor, opinion.map, opinion.labeller
+                factor, found = opinion.factor, opinion.map
             with record.stage("labels"):
-                scorer, kept, weights = self._label_all(
-                    labeller, factor, mass, k, problem, threads=threads
-                )
-                labels = kept.labels
-            if affinities is None and labels is not None and opinion.graph.points_are_rows:
-                points = problem.sample.ids[evenly(len(problem.sample), len(found.points))]
-                affinities = found.affinities(labels[points], k)
+                scorer, kept, weights = self._label_all(opinion, mass, k, problem, threads=threads)
+            if affinities is None:
+                affinities = _affinities_of_points(opinion, kept.labels, problem.sample, k)
             factor_notes(factor, found.values, k, record, total_weight=float(weights.sum()))
             _warn_of_map(found, weights, k, problem, record)
-            evidence = FitEvidence(
-                weights,
-                labels,
-                labeller.labels(),
-                opinion.resampler,
-                problem.kernel,
-                is_graph=factor.is_graph,
-                trace_error=factor.trace_error,
-                n_clamped=found.n_clamped,
-                eigenvalues=found.values,
-                residuals=found.residuals,
-            )
-            trust = diagnose(evidence, problem, record)
+            trust = diagnose(_evidence(opinion, kept.labels, weights, problem), problem, record)
         fit = SpectralFit(opinion, kept, scorer.model, weights, ranking, seed, trust, affinities)
         return self._remember_fit(fit, problem, approximation, record)
 
@@ -520,6 +484,33 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         is_own = self.kernel is None or (kernel.scales_rows and kernel.is_automatic)
         return approximation.scales_itself and is_own and is_auto
 
+    def _prepare(
+        self, X: Any, sample_weight: Any, rng: np.random.Generator, record: Recorder
+    ) -> SpectralTask:
+        """The rows of the fit, how many clusters are looked for, and the graph that suits both."""
+        approximation, kernel = self._parts()
+        is_self_scaled = self._is_self_scaled(approximation, kernel)
+        problem = prepare_problem(
+            self,
+            X,
+            sample_weight,
+            rng=rng,
+            record=record,
+            kernel=kernel,
+            least_rows=least_clusters(self.n_clusters),
+            wanted_rows=approximation.sample_rows(self._asked()),
+            is_used=not (is_self_scaled or approximation.takes_graph),
+            takes_graph=approximation.takes_graph,
+        )
+        if is_self_scaled:
+            problem = replace(problem, kernel=None)
+        with record.stage("count"):
+            most, ranking = self._number_of_clusters(approximation, problem, record)
+        approximation = self._suited(approximation, *_whole_shape(problem), most)
+        if is_self_scaled:
+            problem = replace(problem, bandwidth=approximation.own_bandwidth)
+        return SpectralTask(problem, approximation, most, ranking)
+
     def _number_of_clusters(
         self, approximation: Approximation, problem: Problem, record: Recorder
     ) -> tuple[int, list[Any]]:
@@ -540,13 +531,14 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         ranking = [candidate.entry() for candidate in candidates]
         return self._feasible_clusters(candidates[0].n_clusters, problem, record), ranking
 
-    def _factor(self, approximation: Approximation, problem: Problem, most: int, **how: Any) -> Any:
+    def _factor(self, task: SpectralTask, **how: Any) -> Any:
         """The graph or factor, if it can separate the clusters asked for."""
-        if not is_open(self.n_clusters):
-            approximation.check_clusters(most)
-        factor = fit_factor(approximation, problem, n_clusters=most, **how)
-        if not is_open(self.n_clusters):
-            factor.check_clusters(most)
+        is_asked = not is_open(self.n_clusters)
+        if is_asked:
+            task.approximation.check_clusters(task.most)
+        factor = fit_factor(task.approximation, task.problem, n_clusters=task.most, **how)
+        if is_asked:
+            factor.check_clusters(task.most)
         return factor
 
     def _n_vectors(self, most: int, approximation: Approximation) -> int:
@@ -699,20 +691,13 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         )
 
     def _label_all(
-        self,
-        labeller: Any,
-        factor: Any,
-        mass: FloatArray | None,
-        k: int,
-        problem: Problem,
-        *,
-        threads: int,
+        self, opinion: Opinion, mass: FloatArray | None, k: int, problem: Problem, *, threads: int
     ) -> tuple[Scorer, Kept, FloatArray]:
         """Labels and outlier scores; what the factor knows of the sample is not computed again."""
-        sample, source = problem.sample, problem.source
+        labeller, sample, source = opinion.labeller, problem.sample, problem.source
         look = partial(labeller.surroundings, mass)
         is_held = sample.inverse is not None and source.in_memory
-        around = labeller.surroundings_of_training(factor, mass) if is_held else None
+        around = labeller.surroundings_of_training(opinion.factor, mass) if is_held else None
         if around is None:
             scorer = self._fit_outliers(look, mass, problem, k)
             return scorer, *label_and_score_rows(scorer, k, problem, threads=threads)
@@ -786,6 +771,16 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
 
 @frozen
+class SpectralTask:
+    """What a fit looks for, in which rows, by which graph."""
+
+    problem: Problem
+    approximation: Approximation
+    most: int  # clusters; of a given graph whose number is open, the most that are looked at
+    ranking: list[Any]  # of numbers of clusters, where they were counted before
+
+
+@frozen
 class SpectralFit:
     """What a fit found, before it is remembered."""
 
@@ -814,6 +809,35 @@ class LayerLabels:
             return np.where(labels < 0, labels, self.parents[labels]), n_unseen
 
         return of_layer
+
+
+def _affinities_of_points(
+    opinion: Opinion, labels: IdArray | None, sample: Sample, k: int
+) -> FloatArray | None:
+    """Affinities of clusters by the rows whose coordinates were clustered, where they are known."""
+    if labels is None or not opinion.graph.points_are_rows:
+        return None
+    points = sample.ids[evenly(len(sample), len(opinion.map.points))]
+    return opinion.map.affinities(labels[points], k)
+
+
+def _evidence(
+    opinion: Opinion, labels: IdArray | None, weights: FloatArray, problem: Problem
+) -> FitEvidence:
+    """What the fit knows of itself."""
+    found, factor = opinion.map, opinion.factor
+    return FitEvidence(
+        weights,
+        labels,
+        opinion.labeller.labels(),
+        opinion.resampler,
+        problem.kernel,
+        is_graph=factor.is_graph,
+        trace_error=factor.trace_error,
+        n_clamped=found.n_clamped,
+        eigenvalues=found.values,
+        residuals=found.residuals,
+    )
 
 
 def _layers_of(fit: SpectralFit, order: IdArray) -> Layers:
