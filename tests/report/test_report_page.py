@@ -271,6 +271,7 @@ def test_names_of_the_user_stay_text(opened, tmp_path):
     shown.locator("#tip").wait_for(state="visible")
     assert "<img src=x onerror=alert(2)>" in shown.locator("#tip").inner_text()
     shown.locator("#rows-details summary").click()
+    shown.locator("#rows-table thead th").first.wait_for()  # the rows are drawn when asked for
     heads = shown.locator("#rows-table thead th").all_inner_texts()
     assert set(heads) >= {EVIL[0], EVIL[1]}
 

@@ -139,7 +139,14 @@ def _packed_plain(packer: Packer, step: Any, place: str) -> dict[str, Json]:
         key: packer.pack(_plain(getattr(step, key, None), key), f"{place}.{key}")
         for key in TRANSFORMERS[type(step).__name__].fitted
     }
-    return {"params": packer.parameters(step, f"{place}.params"), "fitted": fitted}
+    tree = {"params": packer.parameters(step, f"{place}.params"), "fitted": fitted}
+    columnwise = [key for key in fitted if _is_columnwise(getattr(step, key, None))]
+    return tree | ({"columnwise": columnwise} if columnwise else {})
+
+
+def _is_columnwise(value: Any) -> bool:
+    """Whether a matrix lies in memory column by column: products with it add in another order."""
+    return isinstance(value, np.ndarray) and value.ndim == 2 and not value.flags.c_contiguous
 
 
 def _packed_imputer(packer: Packer, step: Any, place: str) -> dict[str, Json]:
@@ -303,10 +310,15 @@ def _unpacked_plain(unpacker: Unpacker, name: str, tree: dict[str, Json]) -> Any
     demand(isinstance(values, dict), f"{name} has not learnt anything")
     demand(set(values or {}) == set(plain.fitted), f"{name} has not learnt what it should")
     assert isinstance(values, dict)
+    columnwise = tree.get("columnwise", [])
+    demand(isinstance(columnwise, list), f"{name} does not say how its arrays lie in memory")
     for key, specification in plain.fitted.items():
         value = unpacker.unpack(values[key])
         with sound():
             check_value(value, specification, sizes, f"{name}.{key}")
+        if key in columnwise and isinstance(value, np.ndarray):
+            unpacker.allowance.borrow(value.nbytes)
+            value = np.asfortranarray(value)
         setattr(step, key, value)
     return step
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -222,12 +223,13 @@ def _dense(A: FloatArray, k: int) -> Eigenpairs:
 
 
 def _largest(A: FloatArray, k: int) -> Pairs:
-    """The k largest by LAPACK, which finds fewer for some matrices near multiples of identity."""
+    """The k largest by LAPACK, which finds fewer, or fails, where many eigenvalues are equal."""
     n = len(A)
     if k <= MOST * n:
-        values, vectors = scipy.linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
-        if len(values) == k:
-            return values, vectors
+        with suppress(np.linalg.LinAlgError):
+            some = scipy.linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
+            if len(some[0]) == k:
+                return some
     values, vectors = np.linalg.eigh(A)  # all of them, by divide and conquer
     return values[-k:], vectors[:, -k:]
 
