@@ -18,6 +18,9 @@ import pytest
 
 from counting import write_counts
 
+# Several processes share the cores: threads of scikit-learn that wait for each other must not spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 COMMON = {
     "deadline": None,
     "print_blob": True,
