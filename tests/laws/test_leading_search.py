@@ -14,8 +14,8 @@ pytestmark = pytest.mark.numeric
 ROWS, LANDMARKS = 9000, 600  # two tiles
 
 
-def rows(seed=0, n=ROWS):
-    return directions(n, 30, n_features=400, random_state=seed)[0]
+def rows(seed=0, n=ROWS, d=400):
+    return directions(n, 30, n_features=d, random_state=seed)[0]
 
 
 def clustered(X, **params):
@@ -58,7 +58,7 @@ def test_what_is_loaded_predicts_what_was_saved(model, tmp_path):
 def test_the_recall_is_measured_and_told(model):
     told = float(str(model.report_).partition("coordinates: recall")[2].split()[0])
     assert told == pytest.approx(model.factor_.search.recall, abs=1e-3)
-    assert told >= 0.99
+    assert told >= 0.999
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -137,7 +137,7 @@ def test_candidates_are_the_nearest_by_the_leading_coordinates(jitter):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_labels_belong_to_the_row_where_landmarks_and_rows_tie(dtype):
-    X = rows(2, 1500).astype(dtype)
+    X = rows(2, 1500, 768).astype(dtype)  # so wide that leading coordinates suffice
     X = np.concatenate([X, X, X[::-1] + X, X])  # each three times, and sums of two
     model = clustered(X, rank=1200)
     assert isinstance(model.factor_.search, LeadingSearch)

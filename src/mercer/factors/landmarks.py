@@ -76,7 +76,7 @@ class Landmarks(Approximation):
     2. Landmarks are means: a random start, `sweeps` of Lloyd on 10 rows per landmark.
     3. The nearest landmarks are found exactly: by products, or by a grid for up to 3 features.
        Of 128 projected coordinates or more, the leading ones propose 16 candidates, if that finds
-       99 % of the nearest landmarks; the fit report has the measured recall.
+       99.9 % of the nearest landmarks; the fit report has the measured recall.
     4. Weights are exp(-γ‖x - l‖²) with γ = 1/(2s²), s the mean distance of a row to its
        landmarks, so the graph is self-tuning; but a row's own s is at least half the distance to
        its nearest landmark, and 0.3 of the mean distance to all of its landmarks, so that
