@@ -29,6 +29,8 @@ UNLINKED = {  # tables that do not name the result they are made of
     "trust.md": "trust",
     "counted.md": "trust",
     "cluster.md": "scale-cloud",
+    "streams.md": "speed-stream",
+    "streams-000.md": "000",
 }
 MARKS = ("<!-- measured: made by docs/tables.py -->", "<!-- end of measured -->")
 
@@ -47,6 +49,23 @@ ALL_ROWS = {  # names in 003.json: names in the table
     "SC_RF": "spectral, Fourier",
     "SC_RB": "spectral, binning",
     "SC_LSC": "spectral, landmarks",
+}
+STREAMS = {  # names in speed-stream.json: names in the table
+    "stream": "`StreamingKernelKMeans`",
+    "MiniBatchKMeans": "MiniBatchKMeans",
+    "KMeans": "k-means",
+    "faiss": "faiss",
+}
+STREAMS_000 = {  # names in 000.json: names in the table
+    "streaming": "`StreamingKernelKMeans`",
+    "MiniBatchKMeans": "MiniBatchKMeans",
+    "Nyström + k-means": "Nyström + k-means",
+    "default SpectralClustering": "`SpectralClustering`, all rows at once",
+}
+DATA_000 = {
+    "cifar10_gist384_STANDIN": "stand-in for CIFAR-10",
+    "letter_15500": "letter",
+    "mnist": "MNIST",
 }
 
 
@@ -103,6 +122,36 @@ def all_rows() -> str:
     return table(["data", *ALL_ROWS.values()], rows)
 
 
+def streams() -> str:
+    """NMI and CPU seconds of streams of many clusters beside k-means in its forms."""
+    found = results("speed-stream")
+    large = {"very unequal sizes (Zipf)": "million", "equal sizes": "equal"}
+    rows = []
+    for sizes, name in large.items():
+        nmi, seconds, *peer = _stream_means(found[name])
+        scores = [(nmi, seconds), tuple(peer), None, None]
+        rows.append(_scored(f"1,000,000 rows, 1,000 clusters of {sizes}", scores))
+    for family, measured in found["many"].items():
+        scores = [measured.get(method) for method in STREAMS]
+        rows.append(_scored(f"100,000 rows, 300 clusters, {family}", scores))
+    return table(["64 columns", *STREAMS.values()], rows)
+
+
+def streams_000() -> str:
+    """NMI and CPU seconds of the comparison of paper 000."""
+    found = results("000")
+    rows = []
+    for name, measured in {**found["compare"], **found["families"]}.items():
+        runs = [measured.get(method) for method in STREAMS_000]
+        if runs[0] is not None:
+            rows.append(
+                _scored(
+                    DATA_000.get(name, name), [run and (run["nmi"], run["seconds"]) for run in runs]
+                )
+            )
+    return table(["data, or clusters and their sizes", *STREAMS_000.values()], rows)
+
+
 def _means(runs: Sequence[dict[str, float]]) -> Any:
     """NMI and seconds, means over seeds; None if the method was not run."""
     if not runs:
@@ -120,7 +169,8 @@ def _scored(name: str, scores: Iterable[tuple[float, float] | None]) -> list[str
             cells.append("–")
             continue
         nmi = f"{score[0]:.3f}"
-        cells.append(f"{f'**{nmi}**' if score[0] == best else nmi}, {score[1]:.2g}\u00a0s")
+        seconds = f"{score[1]:,.0f}" if score[1] >= 100 else f"{score[1]:.2g}"
+        cells.append(f"{f'**{nmi}**' if score[0] == best else nmi}, {seconds}\u00a0s")
     return [name, *cells]
 
 
@@ -476,6 +526,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "trust.md": lambda: _stored("trust"),
     "counted.md": lambda: _stored("counted"),
     "cluster.md": cluster,
+    "streams.md": streams,
+    "streams-000.md": streams_000,
 }
 
 if __name__ == "__main__":

@@ -133,7 +133,8 @@ def test_auto_finds_the_rings_and_says_why(tmp_path: Path) -> None:
     told = " ".join(result.stdout.split())
     for words in ("cluster sizes 1,000, 1,000, 1,000", "eigenvalues 1.0000, "):
         assert words in told
-    assert "note n_clusters=3 was chosen by evidence" in told
+    assert "note n_clusters=3 was chosen on a sample" in told
+    assert re.search(r"most probable numbers: 3 \(0\.\d\d\), ", told)
     assert "error" not in told
 
 
@@ -511,6 +512,27 @@ def test_an_interrupted_stream_says_how_to_continue(tmp_path: Path) -> None:
     words = r"--resume to continue from .*s\.mercer"
     with pytest.raises(KeyboardInterrupt, match=words), told_to_resume(snapshot):
         raise KeyboardInterrupt
+
+
+def test_lines_without_a_total_tell_the_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = LogLines(interval=0.0, patience=0.0)
+    for done in (0, 1000):
+        lines("stream", done, 0)
+    assert re.search(r"stream\n.*\] stream: 1,000 rows, [\d,]+ rows/s\n$", capsys.readouterr().err)
+
+
+def test_a_stream_tells_rows_and_time_of_all_calls(tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", rings(5000, random_state=0)[0])
+    out, model = tmp_path / "labels.csv", tmp_path / "s.mercer"
+    work = ("stream", tmp_path / "data.npy", "-k", 3, "--seed", 0, "--out", out, "--model", model)
+    process = start(*work)
+    told = process.communicate()[1]
+    assert process.returncode == 0, told
+    assert "] stream\n" in told
+    assert "check" not in re.findall(r"^mercer \[.*\] (\w+)", told, re.MULTILINE)
+    assert f"wrote {out}  (labels)" in told
+    assert f"wrote {model}  (model)" in told
+    assert [stage.name for stage in load(model).report_.stages].count("stream") == 1
 
 
 # Demo --------------------------------------------------------------------------------------------

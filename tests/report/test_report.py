@@ -14,6 +14,7 @@ from mercer._run.tally import Tally, kernel_values
 from mercer.datasets import blobs, rings
 from mercer.partitions.quality import measure
 from mercer.report import Report, gather
+from mercer.report.facts import number
 from mercer.report.palette import DARK, LIGHT
 
 
@@ -115,6 +116,11 @@ def test_stages_tell_kernel_values_for_any_number_of_threads():
         for n_jobs in (1, 2)
     ]
     assert counts[0] == counts[1] >= 16 * 20_000
+
+
+def test_numbers_have_as_many_digits_as_a_reader_needs():
+    values = (0.0, 12.0, 0.084710686, 123.456, 333120.4, 3_160_000.7, 2e-9, None)
+    assert " ".join(map(number, values)) == "0 12 0.08471 123.5 333,120 3,160,001 2e-09 –"
 
 
 def test_sparse_rows_tell_how_full_they_are():

@@ -101,6 +101,15 @@ def test_the_score_is_the_grade_and_reasons_are_ranked_by_what_they_cost():
     assert str(poor).startswith(f"poor, {100 * poor.score:.0f} % likely to be right: ")
 
 
+@pytest.mark.parametrize(
+    ("borders", "words"),
+    [(0.6, "60 % as often as random"), (1.17, "more often than random boundaries (by 17 %)")],
+)
+def test_cut_neighbours_are_compared_with_random_boundaries(borders, words):
+    (reason,) = (r for r in judge(Measurements(3, borders=borders)).reasons if "split" in r)
+    assert words in reason
+
+
 def test_more_agreement_and_fewer_cut_neighbours_never_lower_the_score():
     for name, term in TERMS.items():
         low, high = (probability({name: value}) for value in (term.usual - 0.3, term.usual + 0.3))

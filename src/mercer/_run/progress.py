@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
@@ -26,6 +26,20 @@ def tell(stage: str, done: int, total: int) -> None:
 def listening(listener: Listener | None) -> AbstractContextManager[None]:
     """Inside, `listener(stage, done, total)` is called as work goes on (None keeps the outer)."""
     return setting(_listener, listener or _listener.get())
+
+
+@contextmanager
+def telling_only(stage: str) -> Iterator[Callable[[int], None]]:
+    """Inside, only this stage of unknown length is told, by the function that is given."""
+    listener = _listener.get()
+
+    def tell_done(done: int) -> None:
+        if listener is not None:
+            listener(stage, done, 0)
+
+    tell_done(0)
+    with listening(lambda stage, done, total: None):
+        yield tell_done
 
 
 def shown(verbose: object) -> Listener | None:

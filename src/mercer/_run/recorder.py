@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -86,6 +86,21 @@ class Recorder:
         """Warn the caller at the end, once for each."""
         for text in self.warnings:
             warn(text)
+
+
+def joined(earlier: Iterable[Stage], later: Iterable[Stage]) -> tuple[Stage, ...]:
+    """The stages of several calls; those of one name are added up."""
+    found: dict[str, Stage] = {}
+    for stage in (*earlier, *later):
+        so_far = found.get(stage.name, Stage(stage.name, 0.0, 0.0, 0))
+        found[stage.name] = Stage(
+            stage.name,
+            round(so_far.seconds + stage.seconds, 5),
+            round(so_far.cpu_seconds + stage.cpu_seconds, 5),
+            max(so_far.peak_memory, stage.peak_memory),
+            so_far.kernel_evaluations + stage.kernel_evaluations,
+        )
+    return tuple(found.values())
 
 
 def peak_memory() -> int:

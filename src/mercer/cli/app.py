@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -342,13 +343,14 @@ def stream(
         if str(file) != "-":
             demand_path(file)  # before modules are imported that take seconds
 
-    from mercer.cli.show import show_json
+    from mercer.cli.show import show_json, show_written
     from mercer.cli.stream import batches_of, stream_rows, told_to_resume
     from mercer.cli.work import check_outputs
     from mercer.stream import StreamingKernelKMeans
 
     check_outputs(inputs=files or [], labels=out, model=model)
-    with told_to_resume(model):
+    is_beside_labels = out is None and sys.stdout.isatty()
+    with told_to_resume(model), progress(quiet=quiet or is_beside_labels):
         fitted = stream_rows(
             batches_of(files or [], input_format),
             StreamingKernelKMeans(**parameters),
@@ -357,10 +359,12 @@ def stream(
             every=every,
             resume=resume,
         )
+    written = {"labels": out, "model": model}
     if json:
-        show_json(fitted.report_.to_dict(), {"labels": out, "model": model})
+        show_json(fitted.report_.to_dict(), written)
     elif not quiet:
         typer.echo(str(fitted.report_), err=True)
+        show_written(written, err=True)
 
 
 @app.command()

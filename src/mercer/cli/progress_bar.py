@@ -89,7 +89,8 @@ class LogLines:
         if not is_due or now - self.start < self.patience:
             return
         self.last_stage, self.last = stage, now
-        amount = f": {done:,} of {total:,} {self.unit}" if done else ""
+        whole = f" of {total:,}" if total else ""
+        amount = f": {done:,}{whole} {self.unit}" if done else ""
         rest = pace(done, total, now - self.sweep_start, self.unit)
         sys.stderr.write(
             f"mercer [{now - self.start:7.1f} s] {stage}{amount}{rest and ', '}{rest}\n"
@@ -98,12 +99,12 @@ class LogLines:
 
 
 def pace(done: int, total: int | None, elapsed: float, unit: str) -> str:
-    """The rate and the remaining time, once they can be estimated."""
-    if not total or not done or elapsed <= 0:
+    """The rate, and the remaining time where the total is known, once they can be estimated."""
+    if not done or elapsed <= 0:
         return ""
     rate = done / elapsed
-    left = timedelta(seconds=ceil(max(total - done, 0) / rate))
-    return f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s, {left} left"
+    left = f", {timedelta(seconds=ceil(max(total - done, 0) / rate))} left" if total else ""
+    return f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s{left}"
 
 
 class PaceColumn(ProgressColumn):
@@ -115,8 +116,10 @@ class PaceColumn(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         words = pace(int(task.completed), int(task.total or 0), task.elapsed or 0.0, self.unit)
-        share = f"{task.percentage:3.0f} %  " if words else ""
-        return Text(share + words.replace(", ", "  "), no_wrap=True, overflow="ellipsis")
+        done = f"{task.percentage:3.0f} %" if task.total else f"{int(task.completed):,} {self.unit}"
+        return Text(
+            f"{done}  " * bool(words) + words.replace(", ", "  "), no_wrap=True, overflow="ellipsis"
+        )
 
 
 def rich_progress(console: Console, unit: str = "rows") -> Progress:

@@ -47,11 +47,11 @@ def show_json(values: Mapping[str, object], written: Mapping[str, Path | None]) 
     typer.echo(json.dumps({**values, "written": paths}, indent=2))
 
 
-def show_written(written: Mapping[str, Path | None]) -> None:
+def show_written(written: Mapping[str, Path | None], *, err: bool = False) -> None:
     """A line for each file that was written."""
     for what, path in written.items():
         if path is not None:
-            say(f"wrote {path}  ({what})")
+            say(f"wrote {path}  ({what})", err=err)
 
 
 def show_segments(outcomes: Sequence[Outcome], *, quiet: bool) -> None:

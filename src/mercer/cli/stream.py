@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from mercer._run.progress import telling_only
 from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray
 from mercer.cli.snapshots import (
@@ -62,11 +63,16 @@ def stream_rows(
     model, known = load_snapshot(estimator, snapshot) if resume else (estimator, Record())
     source = Batches(batches, known.ends)
     waiting = source.skip(known)
-    with closing(label_lines(labels, known)) as lines, _label_writer(model, lines) as writer:
+    with (
+        closing(label_lines(labels, known)) as lines,
+        telling_only("stream") as tell_rows,
+        _label_writer(model, lines) as writer,
+    ):
         if known.n_rows:
             writer.write(model, waiting)
         for number, rows in enumerate(source, start=1):
             model.partial_fit(rows)
+            tell_rows(source.n_rows)
             writer.wait()
             waiting.append(rows)
             if model.stream_ is None:

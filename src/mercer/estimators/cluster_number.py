@@ -41,13 +41,13 @@ UNCLEAR = 0.42
 def tell_choice(found: list[Candidate], record: Recorder, *, is_clear: bool = False) -> None:
     """How the first of these was chosen, and a warning where that is not clear."""
     best = found[0]
+    words = ", ".join(f"{c.n_clusters} ({c.probability:.2f})" for c in found[:4])
     record.note(
-        f"n_clusters={best.n_clusters} was chosen by evidence from a sample of the rows "
-        f"(probability {best.probability:.2f}; see n_clusters_ranking_)"
+        f"n_clusters={best.n_clusters} was chosen on a sample of the rows; "
+        f"the most probable numbers: {words}"
     )
     if best.probability < UNCLEAR and not is_clear:
-        words = ", ".join(f"{c.n_clusters} ({c.probability:.2f})" for c in found[:4])
         record.warn(
-            f"the number of clusters is not clear: the most probable ones are {words}; look at "
-            "n_clusters_ranking_ and choose n_clusters yourself"
+            f"the number of clusters is not clear: the most probable ones are {words}; "
+            "choose n_clusters yourself"
         )

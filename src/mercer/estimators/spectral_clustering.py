@@ -504,7 +504,7 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         )
         if is_self_scaled:
             problem = replace(problem, kernel=None)
-        with record.stage("count"):
+        with record.stage("number of clusters"):
             most, ranking = self._number_of_clusters(approximation, problem, record)
         approximation = self._suited(approximation, *_whole_shape(problem), most)
         if is_self_scaled:
@@ -575,8 +575,8 @@ class SpectralClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         if gap < CLEAR_GAP:
             words = ", ".join(f"{k} ({g:.2f})" for k, g in allowed[:4])
             record.warn(
-                f"the number of clusters is not clear: relative gaps are {words}; look at "
-                "n_clusters_ranking_ and choose n_clusters yourself"
+                f"the number of clusters is not clear: relative gaps are {words}; "
+                "choose n_clusters yourself"
             )
         return best
 

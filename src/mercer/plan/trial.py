@@ -35,7 +35,8 @@ TRIAL_ROWS = 2 * TILE  # of the trial fit, at most
 WARM_ROWS = 600  # of a first fit that only loads compiled code
 LEAST_SHARE = 4  # a trial takes at most a quarter of the rows ...
 LEAST_ROWS = 1000  # ... but at least so many
-OF_A_FEW_ROWS = {"kernel", "bandwidth", "count", "trust"}  # stages that examine no more rows later
+# stages that examine no more rows later
+OF_A_FEW_ROWS = {"kernel", "bandwidth", "number of clusters", "trust"}
 
 
 @frozen

@@ -19,6 +19,10 @@ RINGS: dict[str, dict[str, Any]] = {  # what is drawn around some of the rows
     "outliers": {"marker": "x", "size": 9, "line_width": 1.5},
     "exemplars": {"marker": "diamond", "size": 14, "line_width": 2},
 }
+SMALL_RINGS: dict[str, dict[str, Any]] = {  # around those of many rows
+    "outliers": {"marker": "x", "size": 6, "line_width": 1},
+    "exemplars": {"marker": "diamond", "size": 9, "line_width": 1.5},
+}
 
 
 def scatter(view: View) -> Any:
@@ -57,7 +61,7 @@ def scatter(view: View) -> Any:
         hover_fill_alpha=1.0,
         name="points",
     )
-    for name, look in RINGS.items():
+    for name, look in (SMALL_RINGS if len(view.rows) > MANY else RINGS).items():
         places = models.ColumnDataSource({"x": [], "y": []}, name=name)
         chart.scatter("x", "y", source=places, fill_color=None, name=f"{name}-marks", **look)
     empty: dict[str, list[Any]] = {name: [] for name in ("x", "y", "text", "color")}

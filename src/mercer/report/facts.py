@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 SIZES, VALUES = 12, 8  # clusters and eigenvalues that a fact lists
 MOST_CLUSTERS = 50  # rows of the table of clusters
+ROUNDING = 1e-12  # of the size of values: a mean of less is 0
+LONG = re.compile(r"\d+\.\d{4,}(e[+-]?\d+)?")  # numbers with more digits than a reader needs
 
 
 @frozen
@@ -69,7 +72,7 @@ def list_facts(report: Report, noun: str = "cluster") -> list[Fact]:
     listed = [
         Fact("rows", r.n_rows, f"{n} ({r.n_distinct:,} distinct rows in the sample)", n, columns),
         Fact("columns", r.n_features, f"{r.n_features:,}, {r.dtype}"),
-        Fact("kernel", r.kernel, r.kernel),
+        Fact("kernel", r.kernel, LONG.sub(lambda found: f"{float(found[0]):.4g}", r.kernel)),
         Fact("bandwidth", r.bandwidth, r.bandwidth or "as given"),
         Fact("approximation", r.rank, f"{r.approximation}: rank {r.rank:,}"),
         Fact("trace error", r.trace_error, f"{number(r.trace_error)} of the trace"),
@@ -117,7 +120,10 @@ def columns_table(report: Report) -> Table:
     if report.data is None:
         return Table("Columns", (), ())
     columns, n_sampled = report.data.columns, report.data.n_sampled
-    rows = tuple((c.name, *map(number, (c.low, c.high, c.mean, c.spread))) for c in columns)
+    rows = tuple(
+        (c.name, *map(number, (c.low, c.high, rounded(c.mean, c.spread), c.spread)))
+        for c in columns
+    )
     note = "Ranges over all rows; mean and standard deviation"
     note = f"{note} on {n_sampled:,} distinct rows."
     if report.data.density is not None:
@@ -149,12 +155,17 @@ def count_of(name: str, value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four digits with thousands separators; whole numbers in full."""
+    """Four digits, or all before the decimal point with thousands separators."""
     if value is None or not isfinite(value):
         return "–"
-    if float(value).is_integer() and abs(value) < 1e15:
+    if abs(value) < 1e15 and (float(value).is_integer() or abs(value) >= 1e3):
         return f"{value:,.0f}"
-    return f"{value:,.4g}" if 1e-3 <= abs(value) < 1e6 else f"{value:.3g}"
+    return f"{value:.4g}" if 1e-3 <= abs(value) < 1e3 else f"{value:.3g}"
+
+
+def rounded(mean: float, size: float) -> float:
+    """A mean of values of this size; 0 where it is only what rounding left of a sum of zero."""
+    return mean if abs(mean) > ROUNDING * size else 0.0
 
 
 def share(value: float | None) -> str:

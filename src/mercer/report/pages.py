@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from mercer._run.extras import require
 from mercer.report.charts import chart_item, inline_script, scatter, spectrum
-from mercer.report.facts import Fact, Table, columns_table, list_facts, number, share, stages_table
+from mercer.report.facts import (
+    Fact,
+    Table,
+    columns_table,
+    list_facts,
+    number,
+    rounded,
+    share,
+    stages_table,
+)
 from mercer.report.palette import DARK, DARK_REST, LIGHT, LIGHT_REST
 from mercer.report.view import Group, Levels, View, gather
 from mercer.trust.grade import UNSCALED
@@ -32,7 +41,6 @@ if TYPE_CHECKING:
 MOST_MARKED = 40  # clusters that carry their number in the map
 MOST_OUTLIERS = 20  # rows in the table of outliers
 MOST_MEMBERS = 30  # clusters of a layer that are listed, and clusters of each
-ROUNDING = 1e-12  # of the means: less is what is left of a sum of zero
 STRONG = 2.0  # standard deviations from the mean at which a cell of a profile is fully coloured
 
 
@@ -268,7 +276,7 @@ def _distinction(group: Group, view: View) -> dict[str, Any]:
             "name": column.name,
             "effect": f"{column.effect:+.1f}",
             "mean": number(column.mean),
-            "others": number(column.others if abs(column.others) > ROUNDING * size else 0.0),
+            "others": number(rounded(column.others, size)),
             "way": "high" if column.effect > 0 else "low",
         }
         for column in group.effects

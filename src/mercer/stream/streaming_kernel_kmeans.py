@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mercer._run.budget import Budget
 from mercer._run.progress import tell
 from mercer._run.random import as_generator
-from mercer._run.recorder import Recorder
+from mercer._run.recorder import Recorder, joined
 from mercer._run.records import expect
 from mercer._run.threads import n_threads
 from mercer._run.types import FloatArray, IdArray, RandomState
@@ -407,6 +407,9 @@ class StreamingKernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         names = getattr(self, "feature_names_in_", source.feature_names)
         if names is not None:
             fitted["feature_names_in_"] = np.asarray(names, dtype=object)
+        earlier = vars(self).get("report_")
+        if earlier is not None:
+            record.stages = list(joined(earlier.stages, record.stages))
         fitted |= self._fitted(settings, state, queue, record, bandwidth)
         record.raise_warnings()
         return self._install(fitted, None)

@@ -39,7 +39,7 @@ def diagnose(fit: FitEvidence, problem: Problem, record: Recorder) -> Trust | No
         trust = judge(_measure(fit, problem))
     if trust.grade == "poor" and not record.warnings:
         reasons = "; ".join(trust.worst())
-        record.warn(f"these clusters look unreliable: {reasons} (see report_.trust)")
+        record.warn(f"these clusters look unreliable: {reasons} (see trust in the report)")
     return trust
 
 

@@ -203,9 +203,7 @@ def _partition(m: Measurements) -> Judged:
             "try another n_clusters, a larger gamma or rank, or more rows",
         )
     if m.borders is not None:
-        percent, almost = f"{100 * m.borders:.0f} %", "" if m.borders >= 1 else "almost "
-        often = f"{almost}as often ({percent})" if m.borders > BORDERS[0] else f"{percent} as often"
-        meaning = f"cluster boundaries split close neighbours {often} as random boundaries"
+        meaning = f"cluster boundaries split close neighbours {_compared(m.borders)}"
         yield (
             Evidence("borders", m.borders, _above(m.borders, *BORDERS), meaning),
             f"the rows show no such clusters; {other_number}{scale}",
@@ -217,6 +215,14 @@ def _partition(m: Measurements) -> Judged:
             Evidence("pieces", m.pieces, _above(m.pieces, *PIECES), meaning),
             "try more clusters, or a larger gamma",
         )
+
+
+def _compared(share: float) -> str:
+    """How often something happens, relative to random boundaries."""
+    percent = round(100 * share)
+    if percent > 100:
+        return f"more often than random boundaries (by {percent - 100} %)"
+    return f"{percent} % as often as random boundaries"
 
 
 def _columns(m: Measurements) -> Judged:

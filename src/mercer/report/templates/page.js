@@ -191,7 +191,7 @@
   const restyle = () => { dress(); if (scatter) mark(); };
   byId("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; restyle(); });
   prefersDark.addEventListener("change", restyle);
-  printing.addEventListener("change", restyle);
+  printing.addEventListener("change", () => { restyle(); if (scatter) scatter.toolbar.visible = !printing.matches; });
   dress();
   if (scatter) {
     if (innerWidth <= 560) scatter.height = 340;
