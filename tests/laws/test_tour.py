@@ -289,8 +289,8 @@ def test_what_a_worker_does(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = blobs()
     expected = total(as_source(X), give_row_sums, add_each, block_rows=8192, stage="sums")
     task = pack(BlockTask(give_row_sums, 8192, add_each))
-    for environment in (None, "65536"):
-        if environment is not None:  # as Dask's nanny sets it
+    for environment in (None, "65536", str(2**28)):
+        if environment is not None:  # as Dask's nanny sets it, as workers of our own have it
             monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", environment)
         ((found,),) = run_rows(task, RowBlock(0, X), None, 0, 60)
         assert np.array_equal(found, expected[0])

@@ -70,21 +70,21 @@ def test_kills_and_faults_leave_the_same_labels_once(tmp_path: Path, faulty_serv
     model = KernelKMeans(3, rank=20, random_state=0).fit(place)
     expected = model.predict(place)
     n_killed, seeds = 0, count()
-    with local_cluster(2) as client, mercer.on(client):
-        while n_killed < N_KILLS:
-            seed = next(seeds)
-            faulty_server.faults.extend(random.Random(seed).choices(FAULTS, k=4))
-            out = s3.new_url("labels/")
-            with killing(client, 4, seed) as killed:
-                again = KernelKMeans(3, rank=20, random_state=0).fit(place)
-                for _ in range(3):
-                    again.predict(place, out=out)
-            n_killed += len(killed)
-            np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
-            np.testing.assert_array_equal(read_labels(out), expected)
-            names = {name.rpartition("/")[2] for name in s3.files().find(out)}
-            parts = {name for name in names if name.startswith("part-")}
-            assert names - parts == {"_SUCCESS", "_commit.json"}
+    while n_killed < N_KILLS:
+        seed = next(seeds)
+        faulty_server.faults.extend(random.Random(seed).choices(FAULTS, k=4))
+        out = s3.new_url("labels/")
+        # a new cluster: a nanny whose worker is killed while it starts gives up
+        with local_cluster(2) as client, mercer.on(client), killing(client, 4, seed) as killed:
+            again = KernelKMeans(3, rank=20, random_state=0).fit(place)
+            for _ in range(3):
+                again.predict(place, out=out)
+        n_killed += len(killed)
+        np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+        np.testing.assert_array_equal(read_labels(out), expected)
+        names = {name.rpartition("/")[2] for name in s3.files().find(out)}
+        parts = {name for name in names if name.startswith("part-")}
+        assert names - parts == {"_SUCCESS", "_commit.json"}
 
 
 def test_workers_read_and_write_a_store(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from mercer.rows import as_source
 from mercer.rows.batches import BatchSource
 from mercer.scale import Processes, local_cluster
 from mercer.scale.parcels import pack, pack_shared, travels
+from mercer.scale.tasks import KEEP_MEMORY
 from waiting import HANG, wait_until
 
 N = 20_000  # three tiles, the last one cut
@@ -313,6 +314,11 @@ def test_what_workers_cannot_open_is_an_error_of_the_task(engine: Any) -> None:
         with on(engine), pytest.raises(LookupError, match="no such thing"):
             model.fit(BatchSource(NotForWorkers()))
         assert list(there.jobs(abs, [-1, 2])) == [1, 2]
+
+
+def test_workers_of_our_own_keep_freed_memory(engine: Any) -> None:
+    with mercer.on(engine) if not isinstance(engine, Processes) else nullcontext(engine) as there:
+        assert list(there.jobs(os.getenv, list(KEEP_MEMORY))) == list(KEEP_MEMORY.values())
 
 
 def test_rows_that_a_cluster_holds_are_not_for_other_processes(

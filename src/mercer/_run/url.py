@@ -185,12 +185,11 @@ class Url:
         fs, path = self._opened()
         self.attempt(lambda: fs.put_file(str(file), path), "written")
 
-    def move(self, other: Url) -> None:
-        """Give a file another name in the same store."""
+    def copy(self, other: Url) -> None:
+        """Give a file a second name in the same store."""
         fs, path = self._opened()
         to = other._opened()[1]
         self.attempt(lambda: fs.cp_file(path, to), "copied")
-        self.remove()
 
     def remove(self) -> None:
         """Remove one file, if it is there."""
@@ -198,6 +197,17 @@ class Url:
 
         with suppress(FileNotFoundError):
             self.attempt(lambda: fs.rm_file(path), "removed")
+
+    def remove_tree(self) -> None:
+        """Remove a folder and all that is in it: many files with one request, where stores can."""
+        fs, path = self._opened()
+
+        def remove() -> None:
+            fs.invalidate_cache(path)
+            fs.rm(path, recursive=True)
+
+        with suppress(FileNotFoundError):
+            self.attempt(remove, "removed")
 
     def check_writable(self) -> None:
         """Refuse, before the work, a place that cannot be written to, by a small file beside it."""

@@ -132,8 +132,10 @@ def _commit(writer: PartWriter, found: list[Part], n_rows: int) -> int:
     document |= {"dtype": writer.dtype, "parts": listed}
     _remove(folder / DONE)
     _write(folder / COMMIT, json.dumps(document, indent=1).encode())
+    temporary = _temporary(folder, writer.token)
+    _names(temporary)  # a file system that keeps the listing does not look at each file again
     for name, part in zip(names, found, strict=True):
-        _move(_temporary(folder, writer.token) / part.file, folder / name)
+        _move(temporary / part.file, folder / name)
     for name in set(filter(_is_part, _names(folder))) - set(names):
         _remove(folder / name)  # of an older result with more parts
     _write(folder / DONE, json.dumps({"result": writer.token}).encode())
@@ -209,7 +211,7 @@ def _write(place: Any, data: bytes) -> None:
 
 def _move(old: Any, new: Any) -> None:
     if isinstance(old, Url):
-        old.move(new)
+        old.copy(new)  # the old one goes with all others
         return
     os.replace(old, new)
     sync_folder(new.parent)
@@ -223,8 +225,7 @@ def _clear(folder: Any, token: str) -> None:
     """Remove what is left under temporary names."""
     temporary = _temporary(folder, token)
     if isinstance(temporary, Url):
-        for name in temporary.children():
-            (temporary / name).remove()
+        temporary.remove_tree()
         return
     shutil.rmtree(temporary, ignore_errors=True)
     with suppress(OSError):  # another result is being written

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from mercer._run.extras import require
 from mercer.exceptions import EngineError
+from mercer.scale.tasks import KEEP_MEMORY
 
 CONNECT_SECONDS = 10
-SLOW = "MALLOC_TRIM_THRESHOLD_"  # returns freed memory at once: up to 40 % more time
+CALM = {  # what scheduler, nannies and workers do beside tasks that take a second
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",  # not 50 times a second
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.worker.memory.monitor-interval": "500ms",  # tasks keep to max_memory themselves
+}
 
 
 @contextmanager
@@ -42,22 +48,14 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
         yield client
 
 
-@contextmanager
-def _fast_settings() -> Iterator[None]:
-    """Workers that start inside do not get the variable, and do not profile themselves.
-
-    ``dask.config.set`` cannot remove a variable, only set it.
-    """
+def _fast_settings() -> AbstractContextManager[Any]:
+    """Inside, clusters that start leave the processors to the tasks: see `CALM`."""
     import dask.config
 
     variables = dask.config.get("distributed.nanny.pre-spawn-environ", {})
-    had = variables.pop(SLOW, None)
-    try:
-        with dask.config.set({"distributed.worker.profile.enabled": False}):
-            yield
-    finally:
-        if had is not None:
-            variables[SLOW] = had
+    return dask.config.set(
+        {**CALM, "distributed.nanny.pre-spawn-environ": {**variables, **KEEP_MEMORY}}
+    )
 
 
 @contextmanager

@@ -14,9 +14,10 @@ from typing import Any
 from mercer.exceptions import EngineError
 from mercer.scale.order import Futures, LostWorkerError, results_in_order
 from mercer.scale.parcels import Parcel, SharedParcel, pack, pack_shared
-from mercer.scale.tasks import run_job, run_rows
+from mercer.scale.tasks import KEEP_MEMORY, run_job, run_rows
 
 KEPT_SOURCES = 2  # that stay in shared memory: the rows, and their weights
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 IDLE_SECONDS = 300.0  # after which a worker without work ends; it is started again when needed
 
 
@@ -120,7 +121,7 @@ class Processes(PoolEngine):
             self._n_workers,
             timeout=IDLE_SECONDS,
             initializer=_begin,
-            env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            env=ONE_THREAD | KEEP_MEMORY,
         )
 
     def close(self) -> None:

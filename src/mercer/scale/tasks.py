@@ -23,6 +23,10 @@ TRIM_VARIABLE = "MALLOC_TRIM_THRESHOLD_"
 TRIM, MAP = -1, -3  # what mallopt calls the thresholds (malloc.h)
 TRIM_BYTES, MAP_BYTES = 2**28, 2**25
 USUAL_MAP_BYTES = 2**17
+KEEP_MEMORY = {  # the environment of workers of our own: glibc reads it when they start
+    TRIM_VARIABLE: str(TRIM_BYTES),
+    "MALLOC_MMAP_THRESHOLD_": str(MAP_BYTES),
+}
 
 
 @frozen
@@ -100,8 +104,9 @@ def _calm_allocator() -> AbstractContextManager[None]:
     Dask's nanny sets MALLOC_TRIM_THRESHOLD_ to 64 kB, and every array of a tile is then returned
     to the system and asked for again: a third of the time. After the last task the memory goes.
     """
-    is_set = sys.platform == "linux" and os.environ.get(TRIM_VARIABLE, "").isdigit()
-    return _kept_memory() if is_set else nullcontext()
+    asked = os.environ.get(TRIM_VARIABLE, "") if sys.platform == "linux" else ""
+    is_low = asked.isdigit() and int(asked) < TRIM_BYTES
+    return _kept_memory() if is_low else nullcontext()
 
 
 def _keep_memory() -> None:
