@@ -32,12 +32,6 @@ def open_bounds(n_clusters: Any) -> tuple[int, int | None]:
     return int(n_clusters[0]), int(n_clusters[1])
 
 
-# The probability of the best number of clusters. Held out, 15 % of the right numbers and 52 % of
-# the wrong ones on the suite and the tables have less (other sets: 7 % and 43 %); the probability
-# of all numbers about as large, and logistic models with its evidence, separate no better.
-UNCLEAR = 0.42
-
-
 def tell_choice(found: list[Candidate], record: Recorder, *, is_clear: bool = False) -> None:
     """How the first of these was chosen, and a warning where that is not clear."""
     best = found[0]
@@ -46,7 +40,7 @@ def tell_choice(found: list[Candidate], record: Recorder, *, is_clear: bool = Fa
         f"n_clusters={best.n_clusters} was chosen on a sample of the rows; "
         f"the most probable numbers: {words}"
     )
-    if best.probability < UNCLEAR and not is_clear:
+    if not (best.is_clear or is_clear):
         record.warn(
             f"the number of clusters is not clear: the most probable ones are {words}; "
             "choose n_clusters yourself"

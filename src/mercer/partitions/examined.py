@@ -31,7 +31,7 @@ EXAMINED = 1000  # rows at most, where nothing else is said
 BLOCK = 256  # of them, whose distances are in float64 at a time
 NEAR = 7  # nearest rows that a partition should not separate
 NARROW, WIDE = 10, 30  # neighbours of two graphs
-N_WEAK, WEAK_EDGE = 3, 0.3  # edges to the nearest rows, whether mutual or not
+N_WEAK, WEAK_EDGE = 3, 0.3  # edges to the nearest rows, whether mutual or not: three of ten
 BRIDGE = 0.01  # edges of the spanning tree
 SMALL_PART = 0.01  # of the weight: a part below this is connected to its nearest rows elsewhere
 WARD_ROWS = 700  # of which all distances are held twice
@@ -66,6 +66,7 @@ class ExaminedRows:
             found = np.sort(np.argpartition(block, q - 1, axis=1)[:, :q], axis=1)
             order = np.argsort(np.take_along_axis(block, found, axis=1), axis=1, kind="stable")
             near[start : start + BLOCK] = np.take_along_axis(found, order, axis=1)
+        near.setflags(write=False)  # graphs are made of it
         return near
 
     @cached_property
@@ -104,6 +105,11 @@ class ExaminedRows:
             longest = within[tuple(shortest_tree(within)[-1])]
             found[cluster] = self.squared[np.ix_(is_inside, ~is_inside)].min() > FAR**2 * longest
         return found
+
+    def n_groups(self, n_neighbors: int, least_rows: int) -> int:
+        """Unconnected parts of the graph of mutual neighbours that have at least so many rows."""
+        _, parts = connected_components(self._edges(n_neighbors, 0.0), directed=False)
+        return int((np.bincount(parts) >= least_rows).sum())
 
     def linkage_labels(self, sizes: Iterable[int]) -> dict[int, IdArray]:
         """Clusters by single linkage that keeps sizes balanced."""
@@ -168,7 +174,7 @@ class ExaminedRows:
     def _edges(self, n_neighbors: int, small_part: float) -> sp.csr_array:
         """Mutual edges, weak ones to the nearest rows, and some from small parts to others."""
         near = _adjacency(self.near[:, :n_neighbors])
-        weak = _adjacency(self.near[:, :N_WEAK])
+        weak = _adjacency(self.near[:, : max(N_WEAK, n_neighbors * N_WEAK // NARROW)])
         edges = sp.csr_array(near.minimum(near.T).maximum(weak.maximum(weak.T) * WEAK_EDGE))
         n_parts, parts = connected_components(edges, directed=False)
         if n_parts == 1:
@@ -244,7 +250,5 @@ def _plain_products(X: Rows, Y: Rows) -> FloatArray:
 def _adjacency(near: IdArray) -> sp.csr_array:
     """1 for each edge from a row to those listed."""
     n, q = near.shape
-    indptr = np.arange(n + 1) * q
-    graph = sp.csr_array((np.ones(n * q), near.ravel(), indptr), shape=(n, n))
-    graph.sort_indices()
-    return graph
+    in_order = np.sort(near, axis=1).ravel()
+    return sp.csr_array((np.ones(n * q), in_order, np.arange(n + 1) * q), shape=(n, n))
