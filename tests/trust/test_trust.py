@@ -92,7 +92,7 @@ def test_the_score_is_the_grade_and_reasons_are_ranked_by_what_they_cost():
     assert good.grade == "good"
     assert good.score >= GOOD
     assert good.reasons == ()
-    assert str(good).endswith("% likely to be right: the ARI with Ward's method is 1.00")
+    assert str(good).endswith("% likely to be right: the ARI with Genie linkage is 1.00")
     poor = judge(Measurements(3, agreements=others(0.1) | {"ward": 0.7}, borders=0.9))
     assert poor.grade == "poor"
     assert poor.score < POOR
