@@ -173,8 +173,7 @@ def column_effects(
     little.
     """
     is_sparse = sp.issparse(table)
-    shown = np.unique(table.indices) if is_sparse else np.arange(table.shape[1])
-    part = sp.csr_array(table)[:, shown] if is_sparse else np.asarray(table, np.float64)
+    shown, part = _filled_columns(sp.csr_array(table)) if is_sparse else _all_columns(table)
     tables = part, _squares(part)
     every = [_weighted_sum(one, weights) for one in tables]
     effects = np.zeros((n_clusters, min(most, len(shown)), 4))
@@ -188,6 +187,17 @@ def column_effects(
         best = best[rank[best] > 0]
         effects[cluster, : len(best)] = np.column_stack([shown[best], found[best]])
     return effects
+
+
+def _filled_columns(table: sp.csr_array) -> tuple[IdArray, sp.csr_array]:
+    """The columns with any number, and the table of these alone: no array has a place for each."""
+    shown, places = np.unique(table.indices, return_inverse=True)
+    shape = (table.shape[0], len(shown))
+    return shown, sp.csr_array((table.data, places, table.indptr), shape=shape)
+
+
+def _all_columns(table: Any) -> tuple[IdArray, FloatArray]:
+    return np.arange(table.shape[1]), np.asarray(table, np.float64)
 
 
 def _effects(
