@@ -19,7 +19,7 @@ from benchmarks.measure import machine, write
 from benchmarks.scale.data import CLUSTERS, FEATURES, Watch, generate
 from mercer._run.threads import single_threaded_blas
 from mercer.factors.dense import LinearScores
-from mercer.partitions.assignment import LabelCounts, NearestSums
+from mercer.partitions.assignment import LabelCounts, NearestSums, Unscored
 from mercer.rows import as_source
 from mercer.rows.sweep import add_each, total
 from mercer.scale import Processes, local_cluster
@@ -102,7 +102,7 @@ def _passes(X: Any) -> dict[str, Callable[[Any], Any]]:
     kmeans = mercer.KernelKMeans(CLUSTERS, rank=RANK, random_state=0).fit(X)
     spectral = mercer.SpectralClustering(CLUSTERS, rank=LANDMARKS, random_state=0).fit(X)
     assignment = LinearScores.of_centers(kmeans.factor_, kmeans.cluster_centers_)
-    counts = LabelCounts(spectral._fitted_labeller().labels, CLUSTERS, keeps_labels=False)
+    counts = LabelCounts(Unscored(spectral._fitted_labeller().labels), CLUSTERS, keeps_labels=False)
     return {
         f"full sweep, rank {RANK}": partial(_sweep, NearestSums(assignment)),
         f"labels, {LANDMARKS:,} landmarks": partial(_sweep, counts),

@@ -35,8 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if tasks:
         result["machine"] = machine()
     if options.again and not options.sets and len(options.groups) == len(GROUPS):
-        for method in options.methods:
-            result.get("sources", {}).pop(method, None)
+        every = set(options.methods) == set(METHODS)
+        for part in list(result.get("sources", {})) if every else options.methods:
+            result.get("sources", {}).pop(part, None)
     for done, (task, kept) in enumerate(run(tasks, options.jobs), start=1):
         _keep(result, task, kept)
         remember(result, task.method, adds=True)
