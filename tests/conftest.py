@@ -7,6 +7,7 @@ sets) tries a thousand examples where a test leaves the number to the profile; `
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -83,3 +84,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     write_counts()
+
+
+@pytest.fixture(autouse=True)
+def _no_lock_is_left() -> None:
+    """A signal inside logging may leave its lock taken, for which other threads wait for ever."""
+    for handler in logging.getLogger().handlers:
+        lock = handler.lock
+        while lock is not None and lock._is_owned():  # type: ignore[attr-defined]
+            lock.release()
